@@ -1,0 +1,12 @@
+"""What is sent and when: campaigns, their approval and their content."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class CampaignsConfig(AppConfig):
+    name = "campaigns"
+    label = "sendonce_campaigns"
+    verbose_name = "Campaigns"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,247 @@
+"""From what an editor wrote to what is frozen at approval: merge templates and the sender."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.utils import translation
+from django.utils.html import escape
+from django.utils.translation import gettext
+
+from . import body_formats
+from .merge_tags import MergeTags
+from .models import Campaign, Content
+from .plain_text import NoText, text_from_html
+from .sandbox import Compiled, SandboxError, compile_template
+
+UNSUBSCRIBE_FIELD = "unsubscribe_url"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class ContentError(ValueError):
+    """The content can't be sent. ``field`` is the campaign's field to mend; ``line`` and
+    ``column`` count from 1 in it, and are ``None`` when the error has no place."""
+
+    def __init__(
+        self, field: str, message: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.field = field
+        self.message = message
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        place = "" if self.line is None else f", line {self.line}, column {self.column}"
+        return f"{self.field.replace('_', ' ')}{place}: {self.message}"
+
+
+class Sender(Protocol):
+    """The account: what blanks of the draft fall back to, and what templates see of it."""
+
+    name: str
+    slug: str
+    from_email: str
+    from_name: str
+    reply_to: str
+    postal_address: str
+
+
+class Draft(Protocol):
+    """What an editor writes: a ``Campaign``, or a form's values for a preview."""
+
+    subject: str
+    preheader: str
+    from_email: str
+    from_name: str
+    reply_to: str
+    body_format: str
+    body: str
+    text_body: str
+
+    @property
+    def account(self) -> Any:
+        """A ``Sender``."""
+
+
+@dataclass(frozen=True)
+class CompiledContent:
+    """The fields of a ``Content``. ``subject``, ``html`` and ``text`` are merge templates;
+    ``html`` is empty for a text-only message. ``account_fields`` is ``{{ account }}``."""
+
+    subject: str
+    preheader: str
+    html: str
+    text: str
+    from_email: str
+    from_name: str
+    reply_to: str
+    account_fields: dict[str, str] = field(default_factory=dict)
+
+
+def compile_campaign(campaign: Campaign) -> Content:
+    """The campaign's content, ready to be saved. Raises ``ContentError``."""
+    return as_content(compile_content(campaign), campaign.account_id)
+
+
+def as_content(compiled: CompiledContent, account_id: int) -> Content:
+    """An unsaved ``Content`` of an account."""
+    return Content(account_id=account_id, **vars(compiled))
+
+
+def problems(draft: Draft) -> list[ContentError]:
+    """Everything that keeps the draft from being compiled; empty when nothing does."""
+    found = list(_refusals(draft))
+    if not found:
+        try:
+            compile_content(draft)
+        except ContentError as error:
+            found.append(error)
+    return found
+
+
+def compile_content(draft: Draft, *, bulk: bool = True) -> CompiledContent:
+    """Resolve the sender, compile the format and validate every template. Pure.
+
+    ``bulk``: a message to many never leaves without a way out, so where the body has no
+    unsubscribe link for everybody, a footer with the link and the postal address is added.
+    Raises ``ContentError`` for the first field that has to be mended.
+    """
+    for refusal in _refusals(draft):
+        raise refusal
+    html = _html(draft, bulk=bulk)
+    text = _text(draft, html, bulk=bulk)
+    account: Sender = draft.account
+    return CompiledContent(
+        subject=draft.subject,
+        preheader=draft.preheader,
+        html=html,
+        text=text,
+        from_email=draft.from_email or account.from_email,
+        from_name=draft.from_name or account.from_name,
+        reply_to=draft.reply_to or account.reply_to,
+        account_fields={
+            "name": account.name,
+            "slug": account.slug,
+            "postal_address": account.postal_address,
+        },
+    )
+
+
+def _refusals(draft: Draft) -> Iterator[ContentError]:
+    for name in ("subject", "body"):
+        if not getattr(draft, name).strip():
+            yield ContentError(name, "This must not be empty.")
+    if draft.body_format not in Campaign.BodyFormat.values:
+        yield ContentError("body_format", f"There is no format {draft.body_format!r}.")
+    account: Sender = draft.account
+    for name in ("from_email", "reply_to"):
+        address = getattr(draft, name) or getattr(account, name)
+        if address or name == "from_email":
+            try:
+                validate_email(address)
+            except ValidationError:
+                yield ContentError(name, f"{address!r} is not an e-mail address.")
+    if _CONTROL.search(draft.from_name or account.from_name):
+        yield ContentError("from_name", "A name can't contain line ends or control characters.")
+    if _CONTROL.search(draft.subject):
+        yield ContentError("subject", "A subject can't contain line ends or control characters.")
+    for name in ("subject", "preheader", "body", "text_body"):
+        try:
+            compile_template(getattr(draft, name), html=False)
+        except SandboxError as error:
+            yield ContentError(name, error.message, error.line, error.column)
+
+
+def _html(draft: Draft, *, bulk: bool) -> str:
+    if draft.body_format == Campaign.BodyFormat.TEXT:
+        return ""
+    tags = MergeTags(draft.body, draft.subject, draft.preheader)
+    source, title = tags.hide(draft.body), tags.hide(draft.subject)
+    formats: dict[str, Callable[[], str]] = {
+        Campaign.BodyFormat.HTML: lambda: body_formats.from_html(source, title),
+        Campaign.BodyFormat.MARKDOWN: lambda: body_formats.from_markdown(source, title, tags.block),
+        Campaign.BodyFormat.MJML: lambda: body_formats.from_mjml(source),
+    }
+    try:
+        document = formats[draft.body_format]()
+    except body_formats.FormatError as error:
+        raise ContentError("body", str(error)) from error
+    if draft.preheader:
+        document = body_formats.with_preheader(document, tags.hide(draft.preheader))
+    html = tags.show(document)
+    compiled = _checked("body", html, html=True)
+    if bulk and UNSUBSCRIBE_FIELD not in compiled.always:
+        html = body_formats.with_footer(html, _html_footer())
+        _checked("body", html, html=True)
+    return html
+
+
+def _text(draft: Draft, html: str, *, bulk: bool) -> str:
+    if not html:
+        text, name = draft.body, "body"
+    elif draft.text_body.strip():
+        text, name = draft.text_body, "text_body"
+    else:
+        text, name = _text_of_html(html), "text_body"
+    compiled = _checked(name, text, html=False)
+    if bulk and UNSUBSCRIBE_FIELD not in compiled.always:
+        text = text.rstrip() + _text_footer()
+        _checked(name, text, html=False)
+    return text
+
+
+def _text_of_html(html: str) -> str:
+    tags = MergeTags(html)
+    try:
+        text = text_from_html(tags.hide(html), tags.block)
+    except NoText as error:
+        raise ContentError("body", f"No text can be made from this: {error}.") from error
+    made = tags.show(text)
+    try:
+        compile_template(made, html=False)
+    except SandboxError as error:
+        # Half of an {% if %} stood in something that has no text, such as a hidden element.
+        raise ContentError(
+            "text_body", f"No text can be made from this body, please write one: {error.message}"
+        ) from error
+    return made
+
+
+def _checked(name: str, source: str, *, html: bool) -> Compiled:
+    """Compile what a format made; the author's own errors were found before."""
+    try:
+        return compile_template(source, html=html)
+    except SandboxError as error:
+        raise ContentError(name, f"This does not survive its format: {error.message}") from error
+
+
+def _footer_words() -> str:
+    # The installation's language, not that of whoever approves: the same draft compiles to the
+    # same content on every machine.
+    with translation.override(settings.LANGUAGE_CODE):
+        return gettext("Unsubscribe")
+
+
+def _html_footer() -> str:
+    return (
+        '<div style="padding:24px 16px;text-align:center;font-family:Helvetica,Arial,sans-serif;'
+        'font-size:12px;line-height:1.5;color:#57606a">'
+        "{% if account.postal_address %}{{ account.postal_address|linebreaksbr }}<br>{% endif %}"
+        f'<a href="{{{{ unsubscribe_url }}}}" style="color:#57606a">{escape(_footer_words())}</a>'
+        "</div>"
+    )
+
+
+def _text_footer() -> str:
+    return (
+        "\n\n--------------------\n"
+        "{% if account.postal_address %}{{ account.postal_address }}\n{% endif %}"
+        f"{_footer_words()}: {{{{ unsubscribe_url }}}}\n"
+    )

@@ -1,0 +1,27 @@
+"""What campaigns need from the app that sends; ``sending`` fills the hooks in ``ready()``."""
+
+from __future__ import annotations
+
+from subscribers.hooks import Hook
+
+
+def _no_open_rows(campaign_id: int) -> bool:
+    return False
+
+
+def _cancel_nothing(campaign_id: int) -> int:
+    return 0
+
+
+def _no_counts(campaign_id: int) -> dict[str, int]:
+    return {}
+
+
+#: ``(campaign id) -> bool``: is any row of it open? Asked by ``finish`` behind the gate.
+open_rows: Hook[[int], bool] = Hook(_no_open_rows)
+
+#: ``(campaign id) -> rows canceled``: cancel what is queued, in retry or claimed.
+cancel_rows: Hook[[int], int] = Hook(_cancel_nothing)
+
+#: ``(campaign id) -> {status: rows, ..., "audience": people}``.
+counts: Hook[[int], dict[str, int]] = Hook(_no_counts)

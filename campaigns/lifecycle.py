@@ -1,0 +1,261 @@
+"""The verbs that change a campaign's status; there is no other way.
+
+Each takes the campaign's gate exclusively, as a statement of its own, and then makes one
+compare-and-set ``UPDATE ... WHERE status = <expected>``. Of two callers at once one wins; the
+other gets ``WrongState`` with the status it found. After ``pause`` or ``cancel`` has returned
+(and its transaction is committed), no hand-over of that campaign commits.
+
+The verbs open a transaction; inside a caller's own they join it and take effect with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from . import hooks
+from .content import ContentError, compile_campaign
+from .digest import digest
+from .errors import ApprovalRefused, Conflict, WrongState
+from .gate import enter_exclusive
+from .models import Approval, Campaign
+
+#: The NOTIFY channel. A hint only: workers poll as well.
+CHANNEL = "sendonce"
+
+Status = Campaign.Status
+Editor = Any  # the host's user model
+
+EDITED_ROUND = "edited after it was approved, not through the admin; look at it and approve again"
+
+
+def approve(
+    campaign: Campaign, *, by: Editor, scheduled_for: datetime | None = None
+) -> Campaign:
+    """``draft -> approved``: compile and freeze the content, store who, when and the digest.
+
+    ``scheduled_for`` (aware) overrides the campaign's own; when both are empty it means now.
+    Raises ``WrongState``, ``Conflict`` when ``campaign`` was edited since it was read,
+    ``ApprovalRefused`` when the content does not compile, nobody is addressed, or the account
+    asks for a second person.
+    """
+    with _decision(campaign) as now:
+        found = _as_stored(campaign, "approve", Status.DRAFT)
+        if found.version != campaign.version:
+            raise Conflict("approve")
+        if found.account.second_approver and (by is None or found.created_by_id in (None, by.pk)):
+            raise ApprovalRefused(
+                "this account asks for a second person: the author cannot approve, "
+                "and a campaign without a known author needs one"
+            )
+        if not found.segments.exists():
+            raise ApprovalRefused("no segment is chosen: nobody would get it")
+        found.scheduled_for = scheduled_for or found.scheduled_for or now
+        try:
+            content = compile_campaign(found)
+        except ContentError as error:
+            raise ApprovalRefused(f"the content does not compile: {error}") from error
+        content.save(force_insert=True)
+        fingerprint = digest(found)
+        _compare_and_set(
+            campaign,
+            "approve",
+            (Status.DRAFT,),
+            status=Status.APPROVED,
+            status_reason="",
+            scheduled_for=found.scheduled_for,
+            approved_by=by,
+            approved_at=Now(),
+            approved_digest=fingerprint,
+            content=content,
+        )
+        Approval.objects.create(
+            campaign=found,
+            by=by,
+            by_name=_name(by),
+            at=now,
+            digest=fingerprint,
+            scheduled_for=found.scheduled_for,
+            content=content,
+        )
+        _notify(campaign)
+    return campaign
+
+
+def withdraw(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaign:
+    """``approved -> draft``: void the approval before sending starts. Raises ``WrongState``."""
+    with _decision(campaign):
+        why = reason or f"approval withdrawn by {_name(by)}"
+        _back_to_draft(campaign, "withdraw", why)
+    return campaign
+
+
+def pause(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaign:
+    """``sending -> paused``. Messages already handed over finish. Raises ``WrongState``."""
+    return _move(
+        campaign, "pause", (Status.SENDING,), Status.PAUSED, reason or f"paused by {_name(by)}"
+    )
+
+
+def resume(campaign: Campaign, *, by: Editor = None) -> Campaign:
+    """``paused -> sending``. Raises ``WrongState``."""
+    return _move(campaign, "resume", (Status.PAUSED,), Status.SENDING, "")
+
+
+def cancel(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaign:
+    """``approved, sending or paused -> canceled``, for good; open rows become ``canceled``.
+
+    What is on the wire finishes and is recorded as it ends. Raises ``WrongState``. Should the
+    process die between the status and the last rows, a worker cancels the rest.
+    """
+    _move(
+        campaign,
+        "cancel",
+        (Status.APPROVED, Status.SENDING, Status.PAUSED),
+        Status.CANCELED,
+        reason or f"canceled by {_name(by)}",
+    )
+    hooks.cancel_rows(campaign.pk)
+    return campaign
+
+
+def due(campaign: Campaign) -> bool:
+    """``approved -> sending`` when its time has come; whoever gets False stops.
+
+    The digest is computed again first: an edit that came round the admin puts the campaign
+    back to ``draft`` with the reason, and nothing is sent.
+    """
+    with _decision(campaign):
+        found = (
+            Campaign.objects.select_for_update(no_key=True, of=("self",))
+            .select_related("account")
+            .filter(pk=campaign.pk)
+            .due()
+            .first()
+        )
+        if found is None:
+            return False
+        if digest(found) != found.approved_digest:
+            _back_to_draft(campaign, "start", EDITED_ROUND)
+            return False
+        _compare_and_set(
+            campaign, "start", (Status.APPROVED,), status=Status.SENDING, started_at=Now()
+        )
+        _notify(campaign)
+    return True
+
+
+def finish(campaign: Campaign) -> bool:
+    """``sending -> sent`` when it is built and no row of it is open; False otherwise.
+
+    Behind the gate nobody can open a row between the look and the change.
+    """
+    with _decision(campaign):
+        if hooks.open_rows(campaign.pk):
+            return False
+        changed = Campaign.objects.filter(
+            pk=campaign.pk, status=Status.SENDING, built_at__isnull=False
+        ).update(status=Status.SENT, finished_at=Now(), status_reason="")
+        if not changed:
+            return False
+        _notify(campaign)
+    campaign.refresh_from_db()
+    return True
+
+
+def reopen(campaign_id: int, reason: str) -> bool:
+    """``sent -> sending``, because staff send doubtful or failed rows of it again.
+
+    Must be called in a transaction that holds the campaign's gate exclusively. False when the
+    campaign was not ``sent``.
+    """
+    changed = Campaign.objects.filter(pk=campaign_id, status=Status.SENT).update(
+        status=Status.SENDING, finished_at=None, status_reason=reason
+    )
+    return bool(changed)
+
+
+def notify(campaign_id: int) -> None:
+    """Wake the workers when the transaction commits (PostgreSQL sends it then)."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"campaign:{campaign_id}"])
+
+
+@contextmanager
+def _decision(campaign: Campaign) -> Iterator[datetime]:
+    """A transaction behind the campaign's gate; yields the database's time."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        enter_exclusive(cursor, campaign.pk)
+        cursor.execute("SELECT clock_timestamp()")
+        row = cursor.fetchone()
+        assert row is not None
+        yield row[0]
+
+
+def _as_stored(campaign: Campaign, verb: str, *expected: str) -> Campaign:
+    """The campaign as the database has it now, locked against other writers."""
+    found = (
+        Campaign.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("account")
+        .filter(pk=campaign.pk)
+        .first()
+    )
+    if found is None:
+        raise WrongState(verb, "deleted", expected)
+    if found.status not in expected:
+        raise WrongState(verb, found.status, expected)
+    return found
+
+
+def _compare_and_set(
+    campaign: Campaign, verb: str, expected: tuple[str, ...], **changes: Any
+) -> None:
+    changed = Campaign.objects.filter(pk=campaign.pk, status__in=expected).update(**changes)
+    if not changed:
+        found = Campaign.objects.filter(pk=campaign.pk).values_list("status", flat=True).first()
+        raise WrongState(verb, found or "deleted", expected)
+    campaign.refresh_from_db()
+
+
+def _move(
+    campaign: Campaign, verb: str, expected: tuple[str, ...], status: str, reason: str
+) -> Campaign:
+    with _decision(campaign):
+        _compare_and_set(campaign, verb, expected, status=status, status_reason=reason[:500])
+        _notify(campaign)
+    return campaign
+
+
+def _back_to_draft(campaign: Campaign, verb: str, reason: str) -> None:
+    _compare_and_set(
+        campaign,
+        verb,
+        (Status.APPROVED,),
+        status=Status.DRAFT,
+        status_reason=reason[:500],
+        approved_by=None,
+        approved_at=None,
+        approved_digest="",
+        content=None,
+    )
+    void_approvals(campaign, reason)
+
+
+def void_approvals(campaign: Campaign, reason: str) -> None:
+    """Mark the campaign's standing approvals as void, with the reason."""
+    Approval.objects.filter(campaign=campaign, voided_at__isnull=True).update(
+        voided_at=Now(), void_reason=reason[:500]
+    )
+
+
+def _notify(campaign: Campaign) -> None:
+    notify(campaign.pk)
+
+
+def _name(by: Editor) -> str:
+    return by.get_username() if by is not None else "the system"

@@ -1,0 +1,13 @@
+"""The runnable site: the admin, and the pages that people who get mail see."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.generic import RedirectView
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
+    path("admin/", admin.site.urls),
+    path("", include("subscribers.urls")),
+]

@@ -1,0 +1,40 @@
+#!/usr/bin/env python
+"""Django's command line for the runnable project."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import execute_from_command_line
+from django.db.utils import OperationalError
+
+
+def main() -> None:
+    """Run the command; settings or a database that cannot be used end it with one plain line.
+
+    ``--traceback`` shows where such an error came from, as it does for Django's own.
+    """
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    try:
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, OperationalError) as error:
+        if "--traceback" in sys.argv or not _is_plain(error):
+            raise
+        print(f"error: {_first_line(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _is_plain(error: Exception) -> bool:
+    """A connection that failed; an error inside a session (it has an SQLSTATE) is a bug to see."""
+    return isinstance(error, ImproperlyConfigured) or not getattr(error.__cause__, "sqlstate", None)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The build: a campaign's people become rows, in chunks along the subscriber id.
+
+Any worker goes on where another stopped: the cursor moves by compare-and-set in the chunk's
+own transaction, and an insert that is repeated adds nothing. Draining starts with the first
+chunk. The end is "no subscriber beyond the cursor", never "nothing inserted".
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+
+from campaigns.gate import enter_shared
+from campaigns.models import Campaign
+
+from . import sql
+
+log = logging.getLogger("sendonce.sender")
+
+#: A sparse segment of a large account: chunks of ids grow up to this many times the setting.
+LARGEST_FACTOR = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one step of the build did. ``inserted``: rows made; ``done``: nothing is left."""
+
+    inserted: int
+    done: bool
+
+
+def next_size(size: int, inserted: int, smallest: int) -> int:
+    """How many subscriber ids the next chunk spans: more while few of them are in the
+    audience, the setting again when many are. All three are numbers of subscribers."""
+    if inserted * 4 < size:
+        return min(size * 4, smallest * LARGEST_FACTOR)
+    return max(smallest, size // 4) if inserted * 2 > size else size
+
+
+def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
+    """Build the next chunk of at most ``size`` subscriber ids, or the closing sweep.
+
+    None when there is nothing for this worker to do: the campaign is not ``sending``, is built
+    already, or another worker moved the cursor first. One transaction behind the gate (shared).
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.BUILDING)
+        enter_shared(cursor, [campaign_id])
+        found = (
+            Campaign.objects.filter(
+                pk=campaign_id, status=Campaign.Status.SENDING, built_at__isnull=True
+            )
+            .values_list("account_id", "audience_cursor")
+            .first()
+        )
+        if found is None:
+            return None
+        account_id, after = found
+        place = {"campaign": campaign_id, "account": account_id, "after": after}
+        cursor.execute(sql.CHUNK_END, {**place, "size": size})
+        (upto,) = cursor.fetchone()
+        if upto is None:
+            return _sweep(cursor, place)
+        place["upto"] = upto
+        cursor.execute(sql.CHUNK_CURSOR, place)
+        if cursor.rowcount == 0:
+            return None
+        cursor.execute(sql.CHUNK_INSERT, place)
+        (inserted, _people) = cursor.fetchone()
+        return Progress(inserted=inserted, done=False)
+
+
+def _sweep(cursor: Any, place: dict[str, int]) -> Progress | None:
+    cursor.execute(sql.SWEEP, place)
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    inserted, audience = row
+    log.info(
+        "campaign built",
+        extra={"event": "built", "campaign": place["campaign"], "audience": audience},
+    )
+    return Progress(inserted=inserted, done=True)
+
+
+def unbuilt() -> list[int]:
+    """Ids of campaigns that are sending and not completely built."""
+    return list(
+        Campaign.objects.filter(status=Campaign.Status.SENDING, built_at__isnull=True)
+        .order_by("id")
+        .values_list("id", flat=True)
+    )
+
+
+def build(campaign_id: int, *, size: int) -> int:
+    """Build all of a campaign; returns the rows made by this call. Others may help or finish."""
+    made, span = 0, size
+    while (step := build_chunk(campaign_id, size=span)) is not None:
+        made += step.inserted
+        span = next_size(span, step.inserted, size)
+        if step.done:
+            break
+    return made

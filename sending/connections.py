@@ -1,0 +1,109 @@
+"""The database connections of one sender process: four at most, whatever the number of lanes.
+
+Django keeps a connection per thread; a process of fifty lanes would hold fifty. Here lanes
+borrow one of a few for the length of a transaction. A borrowed connection becomes the thread's
+own ``default`` connection, so that ``transaction.atomic``, the ORM and every verb of the
+project work on it unchanged.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+log = logging.getLogger("sendonce.sender")
+
+#: What says "the database is not there (any more)", as against "the statement is wrong".
+#: A lock or statement time-out is an OperationalError too: to try again is right for both.
+LOST = (OperationalError, InterfaceError)
+
+
+class Unacknowledged(OperationalError):
+    """COMMIT came back with a warning: the standby did not confirm. Nothing may be sent."""
+
+
+class Pool:
+    """``size`` connections, borrowed by threads one transaction at a time."""
+
+    def __init__(self, size: int) -> None:
+        self._idle: queue.LifoQueue[BaseDatabaseWrapper | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._idle.put(None)
+
+    @contextmanager
+    def lend(self) -> Iterator[BaseDatabaseWrapper]:
+        """A connection as this thread's default one; waits while all are out.
+
+        After any error it is closed rather than returned open: its state is unknown.
+        """
+        wrapper = self._idle.get()
+        if wrapper is None:
+            wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
+            wrapper.inc_thread_sharing()
+        try:
+            with as_default(wrapper):
+                yield wrapper
+        except BaseException:
+            close_quietly(wrapper)
+            raise
+        finally:
+            self._idle.put(wrapper)
+
+    def close(self) -> None:
+        """Close what is idle; borrowed connections close when their process ends."""
+        while True:
+            try:
+                wrapper = self._idle.get_nowait()
+            except queue.Empty:
+                return
+            if wrapper is not None:
+                close_quietly(wrapper)
+
+
+@contextmanager
+def as_default(wrapper: BaseDatabaseWrapper) -> Iterator[None]:
+    """Make ``wrapper`` the calling thread's default connection for the length of the block."""
+    connections[DEFAULT_DB_ALIAS] = wrapper
+    try:
+        yield
+    finally:
+        del connections[DEFAULT_DB_ALIAS]
+
+
+def close_quietly(wrapper: BaseDatabaseWrapper) -> None:
+    """Close, whatever state it is in; a broken connection may fail to."""
+    try:
+        wrapper.close()
+    except Exception:
+        log.debug("closing a broken connection failed", exc_info=True)
+
+
+@contextmanager
+def acknowledged(wrapper: Any) -> Iterator[None]:
+    """Around a transaction whose COMMIT must be clean.
+
+    PostgreSQL commits locally and sends a WARNING when the wait for a synchronous standby is
+    canceled: the hand-over may be lost in a failover. Raises ``Unacknowledged`` then.
+    """
+    wrapper.ensure_connection()
+    raw = wrapper.connection
+    warnings: list[str] = []
+
+    def note(diagnostic: Any) -> None:
+        if diagnostic.severity_nonlocalized in {"WARNING", "ERROR"}:
+            warnings.append(str(diagnostic.message_primary))
+
+    raw.add_notice_handler(note)
+    try:
+        yield
+    finally:
+        if not raw.closed:
+            raw.remove_notice_handler(note)
+    if warnings:
+        raise Unacknowledged(f"the commit came back with a warning: {warnings[0]}")

@@ -1,0 +1,108 @@
+"""The dispatcher: one thread that claims ahead, so that lanes find rows ready."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+
+from campaigns.models import Campaign
+
+from . import clock
+from .connections import LOST
+from .handover import give_back
+from .lanes import Lane
+from .queue import Claimed, Rotation, claim
+from .shared import Shared
+
+log = logging.getLogger("sendonce.sender")
+
+#: No claim is smaller than this many rows unless less is wanted anyway.
+SMALLEST_CLAIM = 4
+#: Seconds between two looks at which campaigns are open, while there is work.
+REFRESH = 0.5
+
+
+class Dispatcher(threading.Thread):
+    """Keeps about two lots per lane ready. ``step`` makes one claim."""
+
+    def __init__(self, shared: Shared, lanes: list[Lane]) -> None:
+        super().__init__(name="dispatcher", daemon=True)
+        self.shared = shared
+        self.lanes = lanes
+        self.rotation = Rotation()
+        self._refresh_at = 0.0
+
+    def run(self) -> None:
+        shared = self.shared
+        while not shared.stopping.is_set():
+            try:
+                claimed = self.step()
+            except LOST as error:
+                log.warning(
+                    "database not reached, trying again",
+                    extra={"event": "database_wait", "what": "claim", "error": str(error).strip()},
+                )
+                shared.stopping.wait(random.uniform(0.5, 1.0))
+                continue
+            except Exception:
+                log.exception("a claim failed", extra={"event": "claim_error"})
+                shared.stopping.wait(1.0)
+                continue
+            if claimed == 0:
+                shared.wake_dispatcher.wait(shared.poll * random.uniform(0.7, 1.0))
+                shared.wake_dispatcher.clear()
+                self._refresh_at = 0.0
+
+    def step(self) -> int:
+        """Top up what is ready; returns how many rows were claimed.
+
+        Called when everything was claimed already, it waits shortly for lanes to take some.
+        """
+        shared = self.shared
+        wanted = self._wanted()
+        if not shared.ready.wait_below(max(1, wanted // 2), 0.25):
+            return -1
+        total = max(SMALLEST_CLAIM, wanted - shared.ready.waiting())
+        with shared.pool.lend():
+            self._refresh()
+            rows = claim(
+                self.rotation,
+                worker_id=shared.worker_id,
+                total=total,
+                lease=shared.lease,
+                margin=shared.margin,
+                blocked=shared.pauses.blocked_accounts(),
+                transactional=shared.campaign_id is None,
+            )
+        shared.ready.put((shared.pauses.alias_of(r.account_id), r) for r in rows)
+        self._return_blocked()
+        return len(rows)
+
+    def _wanted(self) -> int:
+        """Rows to have ready: two lots of what each lane takes at present."""
+        return 2 * sum(lane.size.size for lane in self.lanes)
+
+    def _refresh(self) -> None:
+        """Which campaigns are open: looked up twice a second, not at every claim, so that the
+        dry ones of a thousand stay out of the way for a while."""
+        if clock.now() < self._refresh_at:
+            return
+        self._refresh_at = clock.now() + REFRESH
+        campaigns = Campaign.objects.filter(status=Campaign.Status.SENDING)
+        if self.shared.campaign_id is not None:
+            campaigns = campaigns.filter(pk=self.shared.campaign_id)
+        open_now = [
+            pk
+            for pk, account_id in campaigns.order_by("id").values_list("pk", "account_id")
+            if not self.shared.pauses.blocks(account_id)
+        ]
+        self.rotation.refresh(open_now)
+
+    def _return_blocked(self) -> None:
+        """Rows that wait for a transport paused meanwhile go back, for others or later."""
+        for alias in list(self.shared.pauses.aliases):
+            waiting: list[Claimed] = self.shared.ready.drain(alias)
+            if waiting:
+                self.shared.insist(lambda rows=waiting: give_back(rows), "give-back")
+                self.shared.ready.release(waiting)

@@ -1,0 +1,115 @@
+"""The hand-over: the last look before the network, committed durably. And giving back.
+
+``hand_over`` returns the rows that may be sent, now; anything else that happens (an exception,
+a missing row) means: send nothing of it. No transaction is open when it returns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.db import connection, transaction
+
+from campaigns.gate import enter_shared
+from subscribers.addresses import erased_hashes
+
+from . import events, sql
+from .connections import acknowledged
+from .queue import Claimed
+
+log = logging.getLogger("sendonce.sender")
+
+#: What the check may find, besides ``go``; see ``sql.HAND_OVER``.
+WITHHELD = {
+    "canceled": "the campaign was canceled",
+    "not_sending": "the campaign is paused",
+    "expired": "the message expired before it could be sent",
+    "suppressed": "the address is suppressed",
+    "erased": "the person was erased",
+    "unsubscribed": "the person unsubscribed",
+    "left": "the person left the segment",
+}
+
+
+@dataclass(slots=True)
+class Handed:
+    """``go``: to be sent now, in order of id. ``withheld``: id -> what the check found."""
+
+    go: list[Claimed] = field(default_factory=list)
+    withheld: dict[int, str] = field(default_factory=dict)
+
+
+def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
+    """``claimed -> sending`` for those of ``rows`` that may still get it.
+
+    One READ COMMITTED transaction with a durable commit: gates, row locks, and then, in a
+    second statement with a fresh snapshot, check and compare-and-set. Rows that may not go
+    become what the check found (suppressed, canceled, queued again). Rows that are no longer
+    ours are in neither list.
+
+    Raises ``connections.Unacknowledged`` when the commit was not cleanly acknowledged and
+    ``django.db.Error`` subclasses when the database failed; the rows' state is unknown then
+    and they must be given back by token.
+    """
+    lot = sorted(rows, key=lambda r: r.id)
+    ids = [r.id for r in lot]
+    with acknowledged(connection), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.DURABLE)
+        enter_shared(cursor, (r.campaign_id for r in lot if r.campaign_id is not None))
+        cursor.execute(sql.LOCK_ROWS, {"ids": ids})
+        cursor.execute(
+            sql.HAND_OVER,
+            {
+                "ids": ids,
+                "tokens": [r.token for r in lot],
+                "hashes": [",".join(erased_hashes(r.email_lower)) for r in lot],
+                "lease": lease,
+            },
+        )
+        answers = cursor.fetchall()
+        by_token = {r.token: r for r in lot}
+        events.record(
+            cursor,
+            [
+                events.Note(
+                    send_id=by_token[token].id,
+                    account_id=by_token[token].account_id,
+                    kind=status,
+                    stage="local",
+                    reason=finding,
+                    text=WITHHELD[finding],
+                )
+                for token, finding, _, status in answers
+                if finding not in ("go", "not_sending")
+            ],
+        )
+    handed = Handed()
+    for token, finding, attempts, _ in answers:
+        row = by_token[token]
+        if finding == "go":
+            row.attempts = attempts
+            handed.go.append(row)
+        else:
+            handed.withheld[row.id] = finding
+    handed.go.sort(key=lambda r: r.id)
+    return handed
+
+
+def give_back(rows: Sequence[Claimed]) -> int:
+    """Return rows that were certainly never started; their attempt is refunded.
+
+    By token, from ``claimed``, ``sending`` or (after a rescue) ``in_doubt``: safe to repeat,
+    and right whether the hand-over before it had committed or not. Returns how many were ours.
+    """
+    if not rows:
+        return 0
+    lot = sorted(rows, key=lambda r: r.id)
+    ids = [r.id for r in lot]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.DURABLE)
+        enter_shared(cursor, (r.campaign_id for r in lot if r.campaign_id is not None))
+        cursor.execute(sql.LOCK_ROWS, {"ids": ids})
+        cursor.execute(sql.GIVE_BACK, {"ids": ids, "tokens": [r.token for r in lot]})
+        return len(cursor.fetchall())

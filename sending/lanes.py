@@ -1,0 +1,289 @@
+"""A lane: a thread with a mail connection of its own that moves one lot after another.
+
+Per lot: render, make sure that the session is open, hand over (durable commit), send one by
+one, write the outcomes; only then the next lot. The database is never in a transaction while
+the network is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import clock
+from .compose import ComposeError
+from .connections import LOST
+from .handover import give_back, hand_over
+from .lot import LotSize
+from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer, classify
+from .queue import Claimed
+from .settle import Settlement, decide, refused_here, settle
+from .transports import Session, TransportFailure, UnknownTransport, transport
+
+if TYPE_CHECKING:
+    from .shared import Shared
+
+log = logging.getLogger("sendonce.sender")
+
+#: An open session that had nothing to do for this long is closed, politely, by us.
+IDLE_CLOSE = 30.0
+#: Stages at which nothing of a message was attempted yet.
+_BEFORE_RCPT = frozenset(
+    {Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.TLS, Stage.AUTH, Stage.MAIL}
+)
+
+
+@dataclass
+class Lot:
+    """What a lane has in hand; read by a shutdown that cannot wait for it."""
+
+    unstarted: list[Claimed] = field(default_factory=list)
+    on_wire: Claimed | None = None
+    settlements: list[Settlement] = field(default_factory=list)
+    rows: dict[int, Claimed] = field(default_factory=dict)
+
+
+class Lane(threading.Thread):
+    """One lane. ``step`` moves one lot and says whether there was one."""
+
+    def __init__(self, number: int, shared: Shared) -> None:
+        super().__init__(name=f"lane-{number}", daemon=True)
+        self.shared = shared
+        self.size = LotSize(shared.lot_limit)
+        self.sessions: dict[str, Session] = {}
+        self.last_used = clock.now()
+        self.lock = threading.Lock()
+        self.lot: Lot | None = None
+
+    def run(self) -> None:
+        while not self.shared.stopping.is_set():
+            try:
+                if not self.step(timeout=0.5):
+                    self._close_idle()
+            except Exception:
+                # A fault of ours stops neither the lane nor the row's accounting (see step).
+                log.exception("a lane failed on a lot", extra={"event": "lane_error"})
+                self._drop_sessions()
+                time.sleep(0.5)
+        self.close()
+
+    def step(self, timeout: float) -> bool:
+        """Move one lot; False when none came within ``timeout`` seconds."""
+        taken = self.shared.ready.take(self.size.size, timeout)
+        if taken is None:
+            return False
+        alias, rows = taken
+        self.last_used = clock.now()
+        lot = Lot(rows={r.id: r for r in rows})
+        with self.lock:
+            self.lot = lot
+        try:
+            self._move(alias, rows, lot)
+        except Exception as fault:
+            self.conclude(lot, f"{type(fault).__name__}: {fault}")
+            raise
+        finally:
+            with self.lock:
+                self.lot = None
+        return True
+
+    # --- one lot -----------------------------------------------------------------------------
+
+    def _move(self, alias: str, rows: list[Claimed], lot: Lot) -> None:
+        shared = self.shared
+        rows = self._trusted(rows)
+        blocked = [r for r in rows if shared.pauses.blocks(r.account_id)]
+        if blocked:
+            self._return(blocked)
+            rows = [r for r in rows if r not in set(blocked)]
+        session = self._open(alias, rows)
+        if session is None:
+            return
+        messages = self._compose(rows, as_bytes=session.takes_bytes)
+        rows = [r for r in rows if r.id in messages]
+        if not rows:
+            return
+        started = clock.now()
+        try:
+            with shared.pool.lend():
+                handed = hand_over(rows, lease=shared.lease)
+        except LOST as error:
+            log.warning(
+                "hand-over not acknowledged, nothing was sent",
+                extra={"event": "handover_failed", "rows": len(rows), "error": str(error)},
+            )
+            self._return(rows)
+            return
+        going = {r.token for r in handed.go}
+        shared.tally.withheld(handed.withheld)
+        shared.ready.release(r for r in rows if r.token not in going)
+        for row in handed.go:
+            row.trusted_until = max(row.trusted_until, started + shared.lease - shared.margin)
+        with self.lock:
+            lot.unstarted = list(handed.go)
+        self._send_all(alias, lot, messages, started)
+        self._write(lot)
+
+    def _trusted(self, rows: list[Claimed]) -> list[Claimed]:
+        """Rows whose lease still holds; the others go back if they are still ours."""
+        now = clock.now()
+        stale = [r for r in rows if r.trusted_until <= now]
+        if stale:
+            self._return(stale)
+        return [r for r in rows if r.trusted_until > now]
+
+    def _compose(self, rows: list[Claimed], *, as_bytes: bool) -> dict[int, Any]:
+        """A message per row; a row whose message can't be made fails alone."""
+        composer = self.shared.composer
+        wanted = {r.content_id for r in rows}
+        if not composer.has(wanted):
+            self.shared.insist(lambda: composer.load(wanted), "content")
+        messages: dict[int, Any] = {}
+        failed: list[Settlement] = []
+        for row in rows:
+            try:
+                messages[row.id] = composer.compose(row, as_bytes=as_bytes)
+            except ComposeError as error:
+                failed.append(refused_here(row, answer(Stage.LOCAL, None, str(error))))
+        if failed:
+            self._settle(failed)
+            self.shared.ready.release(r for r in rows if r.id not in messages)
+        return messages
+
+    def _open(self, alias: str, rows: list[Claimed]) -> Session | None:
+        """An open, authenticated session before anything is handed over, or None."""
+        if not rows:
+            return None
+        try:
+            session = self.sessions.get(alias)
+            if session is None:
+                session = self.sessions[alias] = transport(alias).session()
+            if not session.is_open:
+                session.open()
+        except (TransportFailure, UnknownTransport) as failure:
+            self._return(rows)
+            said = (
+                failure.answer
+                if isinstance(failure, TransportFailure)
+                else answer(Stage.CONNECT, None, str(failure))
+            )
+            self._relay_down(alias, None, said)
+            return None
+        if self.shared.pauses.knows(alias, None):
+            self._lift(alias, None)
+        return session
+
+    def _send_all(
+        self, alias: str, lot: Lot, messages: dict[int, Any], handed_at: float
+    ) -> None:
+        shared, session = self.shared, self.sessions[alias]
+        first, done = clock.now(), 0
+        while lot.unstarted:
+            row = lot.unstarted[0]
+            now = clock.now()
+            if (
+                shared.stopping.is_set()
+                or now > row.trusted_until
+                or now - handed_at > shared.freshness
+            ):
+                break
+            with self.lock:
+                lot.on_wire = lot.unstarted.pop(0)
+            try:
+                said = session.send(messages[row.id])
+            except TransportFailure as failure:
+                said = failure.answer
+            verdict = classify(said.stage, said.code, said.enhanced, said.text)
+            if verdict.outcome == Outcome.RELAY_DOWN:
+                with self.lock:
+                    lot.unstarted.insert(0, row)
+                    lot.on_wire = None
+                sender = row.account_id if said.stage == Stage.MAIL else None
+                self._relay_down(alias, sender, said)
+                break
+            with self.lock:
+                lot.settlements.append(decide(row, said, verdict))
+                lot.on_wire = None
+            done += 1
+            if said.stage not in _BEFORE_RCPT:
+                shared.last_success.note(alias)
+                if shared.pauses.knows(alias, row.account_id):
+                    self._lift(alias, row.account_id)
+        self.size.observe(clock.now() - first, done)
+
+    def _write(self, lot: Lot) -> None:
+        with self.lock:
+            settlements, unstarted = lot.settlements, lot.unstarted
+        self._settle(settlements)
+        if unstarted:
+            self._return(unstarted)
+        self.shared.ready.release(lot.rows.values())
+
+    def conclude(self, lot: Lot, why: str) -> None:
+        """Account for a lot that is given up: by a fault, or by a shutdown that waits no more.
+
+        What is known is written, what is on the wire is in doubt, the rest was never started.
+        """
+        with self.lock:
+            settlements, wire = list(lot.settlements), lot.on_wire
+        if wire is not None:
+            said = answer(Stage.DOT, None, f"given up while on the wire: {why}")
+            settlements.append(
+                decide(wire, said, Verdict(Outcome.IN_DOUBT, Reason.CONNECTION_LOST))
+            )
+        known = {s.send_id for s in settlements}
+        self._settle(settlements)
+        self._return([r for r in lot.rows.values() if r.id not in known])
+        self.shared.ready.release(lot.rows.values())
+
+    # --- effects that must not be lost -------------------------------------------------------
+
+    def _settle(self, settlements: list[Settlement]) -> None:
+        if not settlements:
+            return
+        shared = self.shared
+        became = shared.insist(
+            lambda: settle(settlements, doubt_wait=shared.doubt_wait), "outcomes"
+        )
+        # Kept only now: the heartbeat forgets what was kept before its own durable commit.
+        shared.journal.keep(settlements)
+        shared.tally.settled(became)
+
+    def _return(self, rows: list[Claimed]) -> None:
+        if rows:
+            self.shared.insist(lambda: give_back(rows), "give-back")
+            self.shared.ready.release(rows)
+
+    def _relay_down(self, alias: str, account_id: int | None, said: Answer) -> None:
+        if account_id is None and self.shared.last_success.recent(alias):
+            # Others get through: this is about one session too many, not about the relay.
+            self.shared.stopping.wait(1.0)
+            return
+        self.shared.pause(alias, account_id, said)
+
+    def _lift(self, alias: str, account_id: int | None) -> None:
+        self.shared.insist(lambda: self.shared.pauses.worked(alias, account_id), "lift a pause")
+
+    def _drop_sessions(self) -> None:
+        for session in self.sessions.values():
+            session.abort()
+        self.sessions.clear()
+
+    # --- sessions ----------------------------------------------------------------------------
+
+    def _close_idle(self) -> None:
+        if self.sessions and clock.now() - self.last_used > IDLE_CLOSE:
+            self.close()
+
+    def close(self) -> None:
+        for session in self.sessions.values():
+            session.close()
+        self.sessions.clear()
+
+    def in_hand(self) -> Lot | None:
+        """The lot this lane works on, for a shutdown that waits no longer."""
+        with self.lock:
+            return self.lot

@@ -1,0 +1,279 @@
+"""One person's message: the headers of bulk mail, a text and an HTML part, the same bytes on
+every attempt."""
+
+from __future__ import annotations
+
+from base64 import encodebytes
+from binascii import b2a_qp
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.generator import BytesGenerator, Generator
+from email.message import Message
+from email.policy import SMTP, Compat32
+from email.utils import format_datetime
+from io import BytesIO, StringIO
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID, uuid5
+
+import django
+from django.core.mail import EmailMultiAlternatives
+
+from campaigns.rendering import Rendered
+from subscribers.conf import conf
+
+from . import headers as h
+from .headers import MessageError
+
+__all__ = [
+    "Envelope",
+    "MessageError",
+    "SendMessage",
+    "build_message",
+    "message_id",
+    "to_bytes",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Everything about a message but its words.
+
+    With ``campaign_id`` it is bulk mail and needs ``unsubscribe_url``; without, a transactional
+    one. ``to``, ``from_email`` and ``reply_to`` are bare addresses, ``date`` is aware.
+    """
+
+    to: str
+    from_email: str
+    from_name: str
+    reply_to: str
+    job_id: str
+    namespace: UUID
+    date: datetime
+    account_slug: str
+    account_name: str
+    campaign_id: int | None = None
+    unsubscribe_url: str = ""
+
+
+def message_id(namespace: UUID, job_id: str, from_email: str) -> str:
+    """``<uuid@sender's domain>``: the same on every attempt, another in each installation.
+
+    Raises ``MessageError`` when ``from_email`` has no domain.
+    """
+    domain = h.ascii_domain(from_email.rpartition("@")[2])
+    if domain.startswith("["):
+        domain = "localhost"
+    return f"<{uuid5(namespace, job_id)}@{domain.lower()}>"
+
+
+def build_message(envelope: Envelope, rendered: Rendered) -> SendMessage:
+    """The message, byte for byte the same for the same arguments.
+
+    Bulk mail has ``List-Id``, one-click unsubscribe (RFC 8058), ``Feedback-ID``, and
+    ``Precedence: bulk``, which keeps vacation programs quiet that know nothing of ``List-Id``.
+    A transactional message is ``Auto-Submitted`` (RFC 3834).
+
+    Raises ``MessageError``; nobody else's message is concerned.
+    """
+    extra = {
+        "Date": format_datetime(envelope.date.astimezone(UTC)),
+        "Message-ID": message_id(envelope.namespace, envelope.job_id, envelope.from_email),
+    }
+    if envelope.campaign_id is None:
+        extra["Auto-Submitted"] = "auto-generated"
+    else:
+        extra |= _bulk_headers(envelope)
+    message = SendMessage(
+        subject=rendered.subject,
+        body=rendered.text,
+        from_email=_display(envelope.from_name, envelope.from_email),
+        to=[envelope.to],
+        reply_to=[envelope.reply_to] if envelope.reply_to else None,
+        headers=extra,
+        alternatives=[(rendered.html, "text/html")] if rendered.html else None,
+    )
+    message.boundary = f"=_{uuid5(envelope.namespace, f'boundary:{envelope.job_id}').hex}"
+    message.check()
+    return message
+
+
+def to_bytes(message: EmailMultiAlternatives) -> bytes:
+    """The message on the wire: CRLF line ends, no Bcc, no dot-stuffing."""
+    if isinstance(message, SendMessage):
+        return message.wire_bytes()
+    if django.VERSION >= (6, 0):
+        return message.message(policy=SMTP).as_bytes()
+    legacy: Any = message.message()
+    return bytes(legacy.as_bytes(linesep="\r\n"))
+
+
+class _AsWritten(Compat32):
+    """A policy that writes values as they are: they were encoded and folded already."""
+
+    def fold(self, name: str, value: Any) -> str:
+        return f"{name}: {value}".replace("\n", self.linesep) + self.linesep
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        return self.fold(name, value).encode()
+
+
+_POLICY = _AsWritten(mangle_from_=False)
+
+
+class WireMessage(Message):
+    """A MIME tree whose serialisation is the same on every Python and Django."""
+
+    def __init__(self) -> None:
+        super().__init__(policy=_POLICY)
+
+    def as_bytes(
+        self, unixfrom: bool = False, policy: Any = None, linesep: str | None = None
+    ) -> bytes:
+        """The bytes; ``linesep`` is for Django 5.2, other policies only give their line end."""
+        out = BytesIO()
+        BytesGenerator(out, policy=_policy(policy, linesep)).flatten(self, unixfrom)
+        return out.getvalue()
+
+    def as_string(
+        self,
+        unixfrom: bool = False,
+        maxheaderlen: int = 0,
+        policy: Any = None,
+        linesep: str | None = None,
+    ) -> str:
+        """The same as text."""
+        out = StringIO()
+        Generator(out, policy=_policy(policy, linesep)).flatten(self, unixfrom)
+        return out.getvalue()
+
+
+class SendMessage(EmailMultiAlternatives):
+    """Django's message, so that any backend takes it, with a wire form of its own.
+
+    ``from_email``, ``to`` and ``reply_to`` are readable Unicode, as API backends want them.
+    """
+
+    boundary = ""
+
+    @property
+    def needs_smtputf8(self) -> bool:
+        """Whether a local part is not ASCII: only a relay with SMTPUTF8 can take it."""
+        return not all(
+            address.rpartition("@")[0].isascii()
+            for address in (*self.to, *self.reply_to, _split(self.from_email)[1])
+        )
+
+    def wire_bytes(self) -> bytes:
+        """The bytes between DATA and the final dot, not stuffed: the same on every version of
+        Python and Django. Raises ``MessageError``."""
+        return bytes(self.message().as_bytes(linesep="\r\n"))
+
+    def check(self) -> None:
+        """Raise ``MessageError`` for anything no header may hold."""
+        for _ in self._headers():
+            pass
+
+    def message(self, *, policy: Any = None) -> Any:
+        """The MIME tree. ``policy`` is Django 6's; its line end is taken at serialisation."""
+        if self.attachments or self.cc or self.bcc:
+            raise MessageError("A send has one recipient and no attachments.")
+        root = WireMessage()
+        for name, value in self._headers():
+            root[name] = value
+        root["MIME-Version"] = "1.0"
+        parts = [("plain", str(self.body))]
+        parts += [(_subtype(kind), str(content)) for content, kind in self.alternatives]
+        if len(parts) == 1:
+            _fill(root, *parts[0])
+            return root
+        root["Content-Type"] = f'multipart/alternative;\n boundary="{self.boundary}"'
+        root.set_payload([_fill(WireMessage(), *part) for part in parts])
+        return root
+
+    def _headers(self) -> Iterator[tuple[str, str]]:
+        yield "From", h.mailbox("From", *_split(self.from_email))
+        yield "To", ", ".join(h.wire_address(address) for address in self.to)
+        if self.reply_to:
+            yield "Reply-To", ", ".join(h.wire_address(address) for address in self.reply_to)
+        yield "Subject", h.unstructured("Subject", str(self.subject))
+        for name, value in self.extra_headers.items():
+            # These are on one line and encoded already; a folded or encoded List-Unsubscribe is
+            # not recognised by the providers' one-click.
+            if name in ("List-Id", "List-Unsubscribe", "Message-ID"):
+                yield name, h.refuse_unsafe(name, str(value))
+            else:
+                yield name, h.unstructured(name, str(value))
+
+
+def _bulk_headers(envelope: Envelope) -> dict[str, str]:
+    slug = envelope.account_slug
+    host = h.ascii_domain(urlsplit(conf.BASE_URL).hostname or "localhost")
+    # Never per recipient; the sender's id stays what it is for the installation's life.
+    sender_id = f"s{uuid5(envelope.namespace, 'feedback').hex[:11]}"
+    return {
+        "List-Id": h.list_id(envelope.account_name, slug, host),
+        "List-Unsubscribe": h.uri("List-Unsubscribe", envelope.unsubscribe_url),
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+        "Feedback-ID": f"{envelope.campaign_id}:{slug}:campaign:{sender_id}",
+        "Precedence": "bulk",
+    }
+
+
+def _display(name: str, address: str) -> str:
+    if not name.strip():
+        return address
+    quoted = name.strip().replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}" <{address}>'
+
+
+def _split(text: str) -> tuple[str, str]:
+    """What ``_display`` joined."""
+    name, bracket, address = text.rpartition(" <")
+    if not bracket:
+        return "", text
+    name = name.strip()
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        name = _unquote(name[1:-1])
+    return name, address.removesuffix(">")
+
+
+def _unquote(text: str) -> str:
+    parts = text.split("\\\\")
+    return "\\".join(part.replace('\\"', '"') for part in parts)
+
+
+def _subtype(mimetype: str) -> str:
+    kind, _, subtype = mimetype.partition("/")
+    if kind != "text":
+        raise MessageError(f"A send has text parts only, not {mimetype}.")
+    return subtype
+
+
+def _fill(part: WireMessage, subtype: str, text: str) -> WireMessage:
+    """Set a text part, in whichever encoding is shorter; lines stay under 78 characters."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not lines.endswith("\n"):
+        lines += "\n"
+    try:
+        data = lines.encode()
+    except UnicodeEncodeError as error:
+        raise MessageError(f"The {subtype} part is no valid Unicode: {error}.") from error
+    # Quoted-printable takes three characters for every octet that is not plain ASCII.
+    foreign = len(data) - len(data.translate(None, _FOREIGN))
+    if foreign * 6 > len(data):
+        encoding, payload = "base64", encodebytes(data.replace(b"\n", b"\r\n"))
+    else:
+        encoding, payload = "quoted-printable", b2a_qp(data, istext=True)
+    part["Content-Type"] = f'text/{subtype}; charset="utf-8"'
+    part["Content-Transfer-Encoding"] = encoding
+    part.set_payload(payload.decode("ascii"))
+    return part
+
+
+_FOREIGN = bytes([*range(9), *range(11, 32), *range(127, 256)])
+
+
+def _policy(asked: Any, linesep: str | None) -> Any:
+    return _POLICY.clone(linesep=linesep or str(getattr(asked, "linesep", "\n")))

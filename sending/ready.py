@@ -1,0 +1,92 @@
+"""Claimed rows between the claim and the lanes, and all rows this process holds."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+
+from . import clock
+from .queue import Claimed
+
+
+class Ready:
+    """Rows waiting for a lane, by transport; safe between threads.
+
+    ``held`` is every row of this process that is not yet settled or given back, waiting or in
+    a lane's hands: what the heartbeat renews and a shutdown accounts for.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: dict[str, deque[Claimed]] = {}
+        self._held: dict[int, Claimed] = {}
+        self._order: deque[str] = deque()
+
+    def put(self, rows: Iterable[tuple[str, Claimed]]) -> None:
+        with self._changed:
+            for alias, row in rows:
+                if alias not in self._waiting:
+                    self._waiting[alias] = deque()
+                    self._order.append(alias)
+                self._waiting[alias].append(row)
+                self._held[row.id] = row
+            self._changed.notify_all()
+
+    def take(self, size: int, timeout: float) -> tuple[str, list[Claimed]] | None:
+        """Up to ``size`` rows of one transport, transports in turn; None after ``timeout``
+        seconds without any."""
+        deadline = clock.now() + timeout
+        with self._changed:
+            while True:
+                for _ in range(len(self._order)):
+                    alias = self._order[0]
+                    self._order.rotate(-1)
+                    waiting = self._waiting[alias]
+                    if waiting:
+                        taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+                        self._changed.notify_all()
+                        return alias, taken
+                left = deadline - clock.now()
+                if left <= 0:
+                    return None
+                self._changed.wait(left)
+
+    def wait_below(self, level: int, timeout: float) -> bool:
+        """Wait until fewer than ``level`` rows wait; False after ``timeout`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._count() < level, timeout)
+
+    def waiting(self) -> int:
+        with self._changed:
+            return self._count()
+
+    def _count(self) -> int:
+        return sum(len(rows) for rows in self._waiting.values())
+
+    def drain(self, alias: str | None = None) -> list[Claimed]:
+        """Take back everything that waits, of one transport or all."""
+        with self._changed:
+            taken: list[Claimed] = []
+            for name, rows in self._waiting.items():
+                if alias in (None, name):
+                    taken += rows
+                    rows.clear()
+            self._changed.notify_all()
+            return taken
+
+    def release(self, rows: Iterable[Claimed]) -> None:
+        """These rows are settled or given back: no longer ours. Only the same claim is let go:
+        the row may have come back to this process under another token meanwhile."""
+        with self._changed:
+            for row in rows:
+                if self._held.get(row.id) is row:
+                    del self._held[row.id]
+
+    def held(self) -> list[Claimed]:
+        with self._changed:
+            return list(self._held.values())
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,192 @@
+"""Outcomes: what the relay said becomes the row's state, by token, in batches."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from campaigns.gate import enter_shared
+from subscribers.models import Suppression
+from subscribers.suppression import suppress
+
+from . import events, sql
+from .outcomes import Answer, Outcome, Reason, Verdict, retry_delay
+from .queue import Claimed
+
+log = logging.getLogger("sendonce.sender")
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One outcome, complete in itself so that it can be written again after a reconnect."""
+
+    send_id: int
+    token: UUID
+    campaign_id: int | None
+    outcome: str
+    answer: Answer
+    reason: str
+    suppress: bool = False
+    delay: float = 0.0
+
+
+def decide(
+    row: Claimed, answer: Answer, verdict: Verdict, *, jitter: float | None = None
+) -> Settlement:
+    """What the row becomes. Pure but for the jitter, which is drawn when not given.
+
+    A transient refusal becomes a retry until the attempts are spent, then ``failed``.
+    """
+    outcome, reason, delay = verdict.outcome, str(verdict.reason), 0.0
+    if outcome == Outcome.RETRY:
+        wait = retry_delay(
+            row.attempts,
+            retry_after=answer.retry_after,
+            jitter=random.random() if jitter is None else jitter,
+        )
+        if wait is None:
+            outcome = Outcome.FAILED
+        else:
+            delay = wait
+    return Settlement(
+        send_id=row.id,
+        token=row.token,
+        campaign_id=row.campaign_id,
+        outcome=str(outcome),
+        answer=answer,
+        reason="" if outcome == Outcome.SENT else reason,
+        suppress=verdict.suppress,
+        delay=delay,
+    )
+
+
+def refused_here(row: Claimed, answer: Answer) -> Settlement:
+    """A message that could not even be made: failed before the network, nothing was tried."""
+    return Settlement(
+        send_id=row.id,
+        token=row.token,
+        campaign_id=row.campaign_id,
+        outcome=str(Outcome.FAILED),
+        answer=answer,
+        reason=str(Reason.REFUSED_LOCALLY),
+    )
+
+
+def settle(
+    settlements: Sequence[Settlement], *, doubt_wait: float, durable: bool = False
+) -> dict[int, str]:
+    """Write outcomes in one transaction; returns ``{send id: status it became}`` for those
+    that took effect. Idempotent: writing them again changes nothing more.
+
+    The commit may be asynchronous (the caller keeps them until a later durable one), save
+    where an address is suppressed. ``doubt_wait``: seconds after which an account's policy
+    may settle a doubt.
+    """
+    if not settlements:
+        return {}
+    todo = sorted(settlements, key=lambda s: s.send_id)
+    accepted = [s for s in todo if s.outcome == Outcome.SENT]
+    others = [s for s in todo if s.outcome != Outcome.SENT]
+    durable = durable or any(s.suppress for s in others)
+    became: dict[int, str] = {}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.DURABLE if durable else sql.RELAXED)
+        enter_shared(cursor, (s.campaign_id for s in todo if s.campaign_id is not None))
+        cursor.execute(sql.LOCK_ROWS, {"ids": [s.send_id for s in todo]})
+        if accepted:
+            cursor.execute(
+                sql.ACCEPT,
+                {**_columns(accepted), "message_ids": [s.answer.message_id for s in accepted]},
+            )
+            became.update(dict.fromkeys((r[0] for r in cursor.fetchall()), str(Outcome.SENT)))
+        if others:
+            cursor.execute(
+                sql.REFUSE,
+                {
+                    **_columns(others),
+                    "outcomes": [s.outcome for s in others],
+                    "delays": [s.delay for s in others],
+                    "reasons": [s.reason for s in others],
+                    "doubt_wait": doubt_wait,
+                },
+            )
+            # By address: two lots that suppress the same people take the locks in one order.
+            changed = sorted(cursor.fetchall(), key=lambda r: (r[3] or "", r[0]))
+            by_id = {s.send_id: s for s in others}
+            notes = []
+            for row_id, status, account_id, email, attempts in changed:
+                became[row_id] = status
+                told = by_id[row_id]
+                notes.append(_note(told, account_id, status, attempts))
+                if told.suppress and status == "bounced" and email:
+                    suppress_dead(account_id, email, told.answer)
+            events.record(cursor, notes)
+    return became
+
+
+def suppress_dead(account_id: int, email: str, answer: Answer) -> None:
+    """Suppress a dead address, in the caller's transaction, with the reply as evidence."""
+    said = " ".join(filter(None, [str(answer.code or ""), answer.enhanced, answer.text]))
+    suppress(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence=said[:500])
+
+
+def _columns(settlements: Sequence[Settlement]) -> dict[str, list[object]]:
+    return {
+        "ids": [s.send_id for s in settlements],
+        "tokens": [s.token for s in settlements],
+        "stages": [str(s.answer.stage) for s in settlements],
+        "codes": [s.answer.code for s in settlements],
+        "enhanced": [s.answer.enhanced[:20] for s in settlements],
+        "texts": [s.answer.text[:500] for s in settlements],
+    }
+
+
+def _note(told: Settlement, account_id: int, status: str, attempts: int) -> events.Note:
+    return events.Note(
+        send_id=told.send_id,
+        account_id=account_id,
+        kind=status,
+        stage=str(told.answer.stage),
+        code=told.answer.code,
+        enhanced=told.answer.enhanced[:20],
+        text=told.answer.text,
+        reason=told.reason,
+        attempt=attempts,
+    )
+
+
+class Journal:
+    """Outcomes whose commit was asynchronous, kept until a later durable commit covers them.
+
+    WAL is flushed in order, so one durable commit after them, on any connection of the same
+    server run, makes them safe. After a crash of the server they are written again. Bounded by
+    the heartbeat, which commits durably every couple of seconds.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[Settlement] = []
+
+    def keep(self, settlements: Sequence[Settlement]) -> None:
+        with self._lock:
+            self._kept.extend(settlements)
+
+    def mark(self) -> int:
+        """How many are kept now; pass it to ``forget`` after a durable commit begun later."""
+        with self._lock:
+            return len(self._kept)
+
+    def forget(self, mark: int) -> None:
+        """The first ``mark`` of them are durable."""
+        with self._lock:
+            del self._kept[:mark]
+
+    def kept(self) -> list[Settlement]:
+        with self._lock:
+            return list(self._kept)

@@ -1,0 +1,89 @@
+"""What the threads of one sender process share."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from . import pauses as pausing
+from .compose import Composer
+from .connections import LOST, Pool
+from .outcomes import Answer
+from .pauses import LastSuccess, Pauses
+from .ready import Ready
+from .settle import Journal
+from .tally import Tally
+
+log = logging.getLogger("sendonce.sender")
+
+T = TypeVar("T")
+
+#: Lanes and the dispatcher share these; heartbeat and upkeep have one each. Four in all.
+POOL_SIZE = 2
+
+
+class Abandoned(Exception):
+    """The process ends and waits for the database no longer; leases settle what is left."""
+
+
+@dataclass
+class Shared:
+    """Options are seconds or rows; see ``subscribers.conf``."""
+
+    lanes: int
+    lot_limit: int
+    lease: float
+    margin: float
+    freshness: float
+    doubt_wait: float
+    poll: float
+    campaign_id: int | None = None
+    worker_id: int = 0
+    pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE))
+    ready: Ready = field(default_factory=Ready)
+    composer: Composer = field(default_factory=Composer)
+    pauses: Pauses = field(default_factory=Pauses)
+    last_success: LastSuccess = field(default_factory=LastSuccess)
+    journal: Journal = field(default_factory=Journal)
+    tally: Tally = field(default_factory=Tally)
+    #: Finish the message on the wire, start no other.
+    stopping: threading.Event = field(default_factory=threading.Event)
+    #: Do not even wait for the database any more.
+    abandon: threading.Event = field(default_factory=threading.Event)
+    #: Something happened that makes a look at the queue worthwhile.
+    wake_dispatcher: threading.Event = field(default_factory=threading.Event)
+    wake_upkeep: threading.Event = field(default_factory=threading.Event)
+
+    def wake(self) -> None:
+        self.wake_dispatcher.set()
+        self.wake_upkeep.set()
+
+    def insist(self, write: Callable[[], T], what: str) -> T:
+        """Run an idempotent database step on a borrowed connection until it is done.
+
+        Waits through a restart of the database. Raises ``Abandoned`` when the process ends
+        first; anything but a lost connection propagates.
+        """
+        wait = 0.1
+        while True:
+            try:
+                with self.pool.lend():
+                    return write()
+            except LOST as error:
+                if self.abandon.is_set():
+                    raise Abandoned(f"{what} not written: {error}") from error
+                log.warning(
+                    "database not reached, trying again",
+                    extra={"event": "database_wait", "what": what, "error": str(error).strip()},
+                )
+            self.abandon.wait(wait * random.uniform(0.5, 1.0))
+            wait = min(wait * 2, 5.0)
+
+    def pause(self, alias: str, account_id: int | None, said: Answer) -> None:
+        """Pause a transport for everybody and take back what waits for it here."""
+        self.pauses.note(alias, account_id)
+        self.insist(lambda: pausing.pause(alias, account_id, said), "transport pause")

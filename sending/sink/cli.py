@@ -1,0 +1,75 @@
+"""The sink's command line, shared by ``python -m sending.sink`` and ``manage.py sink``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import Any
+
+from .faults import Fault, Faults
+from .server import Options, serve
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options on any parser."""
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=2525, help="0: a free one, printed")
+    parser.add_argument("--record", metavar="FILE", help="append a JSON line per event")
+    parser.add_argument("--seed", default="", help="another seed hits other addresses")
+    for fault in Fault:
+        if fault is not Fault.NONE:
+            parser.add_argument(
+                f"--{fault}", type=float, default=0.0, metavar="PCT", help=f"{fault}: percent"
+            )
+    parser.add_argument("--greylist-seconds", type=float, default=5.0, metavar="S")
+    parser.add_argument("--slow-seconds", type=float, default=2.0, metavar="S")
+    parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="before each reply")
+    parser.add_argument(
+        "--max-messages-per-connection", type=int, default=0, metavar="N", help="0: no limit"
+    )
+    parser.add_argument("--auth", metavar="USER:PASSWORD")
+
+
+def options_from(given: dict[str, Any]) -> Options:
+    """The parsed arguments as ``Options``. Raises ``ValueError`` with a plain sentence."""
+    auth = None
+    if given["auth"]:
+        user, colon, password = given["auth"].partition(":")
+        if not colon:
+            raise ValueError("--auth wants USER:PASSWORD")
+        auth = (user, password)
+    percent = {fault: given[fault.value] for fault in Fault if given.get(fault.value)}
+    return Options(
+        host=given["host"],
+        port=given["port"],
+        record=given["record"],
+        faults=Faults(percent, given["seed"]),
+        greylist_seconds=given["greylist_seconds"],
+        slow_seconds=given["slow_seconds"],
+        delay=given["delay"],
+        max_messages_per_connection=given["max_messages_per_connection"],
+        auth=auth,
+    )
+
+
+def run(given: dict[str, Any]) -> None:
+    """Serve until a signal; prints ``listening HOST:PORT`` first.
+
+    Raises ``ValueError`` for bad options and ``OSError`` when port or record can't be opened.
+    """
+    asyncio.run(serve(options_from(given), ready=_announce))
+
+
+def _announce(host: str, port: int) -> None:
+    print(f"listening {host}:{port}", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run from a shell; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m sending.sink", description=__doc__)
+    add_arguments(parser)
+    try:
+        run(vars(parser.parse_args(arguments)))
+    except (OSError, ValueError) as error:
+        parser.exit(2, f"sink: {error}\n")
+    return 0

@@ -1,0 +1,272 @@
+"""An ordinary Django e-mail backend that knows the stage every failure had reached.
+
+Use it as ``EMAIL_BACKEND`` (Django 5.2) or as a ``BACKEND`` of ``MAILERS`` (6.1), or through
+``sending.transports``, whose lanes drive ``open``, ``deliver`` and ``close`` themselves.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.mail.backends.base import BaseEmailBackend
+from django.core.mail.utils import DNS_NAME
+
+from .answers import Answer, Stage, answer
+from .smtp_envelope import mailbox
+from .smtp_message import message_bytes
+from .smtp_session import Session, SMTPFailure, SMTPRefusedLocally, Timeouts
+
+__all__ = ["EmailBackend", "SMTPFailure", "SMTPRefusedLocally"]
+
+
+class EmailBackend(BaseEmailBackend):
+    """Options as of Django's own SMTP backend, and beyond them:
+
+    ``messages_per_connection``: reconnect after so many (100; Google allows 50, Yahoo 20, Apple
+    5); ``connect_timeout`` (30), ``timeout`` for each command (300; RFC 5321 4.5.3.2) and
+    ``reply_timeout`` for the reply after the final dot (600; 4.5.3.2.6), all in seconds;
+    ``local_hostname`` for EHLO.
+
+    Without ``host`` the ``EMAIL_*`` settings are read, where Django still has them; with it none
+    of them is, so that credentials never go to another host than the one they were written for.
+    """
+
+    def __init__(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        use_tls: bool | None = None,
+        fail_silently: bool = False,
+        use_ssl: bool | None = None,
+        timeout: float | None = None,
+        ssl_keyfile: str | None = None,
+        ssl_certfile: str | None = None,
+        *,
+        messages_per_connection: int = 100,
+        connect_timeout: float = 30.0,
+        reply_timeout: float = 600.0,
+        local_hostname: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        unknown = kwargs.keys() - {"alias", "_ignore_unknown_kwargs"}
+        if unknown and "_ignore_unknown_kwargs" not in kwargs:  # 5.2 would overlook a misspelling
+            raise ImproperlyConfigured(f"SMTP: unknown options {', '.join(sorted(unknown))}.")
+        super().__init__(**kwargs)
+        self.fail_silently = fail_silently
+        given: dict[str, Any] = {
+            "HOST": host,
+            "PORT": port,
+            "HOST_USER": username,
+            "HOST_PASSWORD": password,
+            "USE_TLS": use_tls,
+            "USE_SSL": use_ssl,
+            "TIMEOUT": timeout,
+            "SSL_KEYFILE": ssl_keyfile,
+            "SSL_CERTFILE": ssl_certfile,
+        }
+        if host is None:
+            given = self._from_settings(given)
+        self.host: str = given["HOST"]
+        self.use_tls = bool(given["USE_TLS"])
+        self.use_ssl = bool(given["USE_SSL"])
+        self.port = int(given["PORT"] or (465 if self.use_ssl else 587 if self.use_tls else 25))
+        self.username: str = given["HOST_USER"] or ""
+        self.password: str = given["HOST_PASSWORD"] or ""
+        self.ssl_keyfile: str | None = given["SSL_KEYFILE"]
+        self.ssl_certfile: str | None = given["SSL_CERTFILE"]
+        self.timeouts = Timeouts(
+            connect=connect_timeout,
+            command=float(given["TIMEOUT"] or Timeouts.command),
+            final=reply_timeout,
+        )
+        self.local_hostname = local_hostname
+        self.messages_per_connection = messages_per_connection
+        if self.use_ssl and self.use_tls:
+            raise ImproperlyConfigured("SMTP: set at most one of use_ssl and use_tls.")
+        if messages_per_connection < 1:
+            raise ImproperlyConfigured("SMTP: messages_per_connection is at least 1.")
+        self._session: Session | None = None
+        self._context: ssl.SSLContext | None = None
+        self._aborted = False
+        self._lock = threading.RLock()
+
+    def _from_settings(self, given: dict[str, Any]) -> dict[str, Any]:
+        if getattr(self, "alias", None) is not None or hasattr(settings, "MAILERS"):
+            raise ImproperlyConfigured("SMTP: the OPTIONS must define 'host'.")
+        found = dict(given)
+        is_overridden = getattr(settings, "is_overridden")  # noqa: B009  # unknown to the stubs
+        for name, value in given.items():
+            # A default of Django's is not read: on 6.1 even looking at it warns.
+            if value is None and is_overridden(f"EMAIL_{name}"):
+                found[name] = getattr(settings, f"EMAIL_{name}")
+        found["HOST"] = found["HOST"] or "localhost"
+        return found
+
+    # -- connections -----------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a session is open as far as is known without asking the server."""
+        return self._session is not None and self._session.is_open
+
+    def open(self) -> bool | None:
+        """Connect and authenticate unless that is done; whether a new connection was needed.
+
+        Raises ``SMTPFailure`` with the stage (connect, greeting, tls, ehlo, auth); with
+        ``fail_silently`` returns None instead.
+        """
+        if self.is_open:
+            return False
+        try:
+            self._connect()
+        except SMTPFailure:
+            if not self.fail_silently:
+                raise
+            return None
+        return True
+
+    def close(self) -> None:
+        """QUIT and close; never raises. Also ends the effect of ``abort``."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.quit()
+        self._aborted = False
+
+    def abort(self) -> None:
+        """Shut the connection down hard, from any thread.
+
+        A waiting ``deliver`` fails with the stage it had reached. No connection is made again
+        before ``close`` was called.
+        """
+        self._aborted = True
+        session = self._session
+        if session is not None:
+            session.abort()
+
+    def _connect(self) -> Session:
+        if self._session is not None:
+            self._session.drop()
+        if (self.use_tls or self.use_ssl) and self._context is None:
+            self._context = self._ssl_context()
+        session = Session(
+            host=self.host,
+            port=self.port,
+            local_hostname=self.local_hostname or DNS_NAME.get_fqdn(),
+            timeouts=self.timeouts,
+            username=self.username,
+            password=self.password,
+            use_tls=self.use_tls,
+            use_ssl=self.use_ssl,
+            context=self._context,
+        )
+        self._session = session  # before opening and before the look at the flag: see abort
+        if self._aborted:
+            session.abort()
+        session.open()
+        return session
+
+    def _ssl_context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context()
+            if self.ssl_certfile or self.ssl_keyfile:
+                context.load_cert_chain(self.ssl_certfile or "", self.ssl_keyfile)
+        except OSError as error:  # SSLError is one
+            raise SMTPFailure(answer(Stage.TLS, None, f"client certificate: {error}")) from error
+        return context
+
+    # -- one message -----------------------------------------------------------------------
+
+    def deliver(self, envelope_from: str, recipient: str, data: bytes) -> Answer:
+        """Hand over one message (RFC 5322, CRLF or LF) to one recipient.
+
+        Returns the acceptance. Raises ``SMTPFailure`` for every other end; its ``answer`` says
+        which (bad addresses: stage ``local``). Opens a connection when there is none, changes it
+        at ``messages_per_connection``, and replaces one that the server had closed meanwhile:
+        as long as MAIL has no answer nothing was attempted.
+        """
+        try:
+            sender, bare = mailbox(envelope_from), mailbox(recipient)
+            if not bare:
+                raise ValueError("no recipient")
+            if not data.strip():
+                raise ValueError("empty message")
+        except (ValueError, AttributeError) as error:
+            raise SMTPRefusedLocally(answer(Stage.LOCAL, None, str(error), enhanced="")) from error
+        session = self._session
+        if session is not None and session.delivered >= self.messages_per_connection:
+            session.quit()
+        if session is None or not session.is_open:
+            session = self._connect()
+        try:
+            return session.deliver(sender, bare, data)
+        except SMTPFailure as failure:
+            if self._aborted or not self._went_stale(session, failure.answer):
+                raise
+        return self._connect().deliver(sender, bare, data)
+
+    @staticmethod
+    def _went_stale(session: Session, said: Answer) -> bool:
+        """Whether a used connection had simply come to its end (Yahoo closes without a word,
+        Exim says 421). A 421 4.7.x is a request to slow down and stands."""
+        if said.stage is not Stage.MAIL or not session.delivered:
+            return False
+        return said.code is None or (said.code == 421 and not said.enhanced.startswith("4.7."))
+
+    # -- as Django uses it -----------------------------------------------------------------
+
+    def send_messages(self, email_messages: Sequence[Any]) -> int:
+        """Send each message in a transaction per recipient; how many messages were accepted.
+
+        A message counts when at least one recipient took it, as with Django's backend; which did
+        is left on it as ``smtp_answers`` ({recipient: Answer}). Raises ``SMTPFailure`` when none
+        did or when the session failed; its ``accepted`` then names those who have it already.
+        With ``fail_silently`` goes on with the next message instead.
+        """
+        if not email_messages:
+            return 0
+        with self._lock:
+            opened = self.open()
+            if opened is None:
+                return 0
+            sent = 0
+            try:
+                for message in email_messages:
+                    try:
+                        sent += self._send(message)
+                    except SMTPFailure:
+                        if not self.fail_silently:
+                            raise
+            finally:
+                if opened:
+                    self.close()
+        return sent
+
+    def _send(self, message: Any) -> bool:
+        recipients = list(dict.fromkeys(message.recipients()))
+        if not recipients:
+            return False
+        sender, data = message_bytes(message)
+        answers: dict[str, Answer] = {}
+        accepted: list[str] = []
+        refused: SMTPFailure | None = None
+        message.smtp_answers = answers
+        for recipient in recipients:
+            try:
+                answers[recipient] = self.deliver(sender, recipient, data)
+                accepted.append(recipient)
+            except SMTPFailure as failure:
+                answers[recipient] = failure.answer
+                failure.accepted = tuple(accepted)
+                if failure.answer.stage not in (Stage.RCPT, Stage.LOCAL):
+                    raise
+                refused = refused or failure
+        if not accepted and refused is not None:
+            raise refused
+        return bool(accepted)

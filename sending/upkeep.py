@@ -1,0 +1,164 @@
+"""Upkeep: campaigns that fall due, builds, rescues, policies and finishes; one thread.
+
+Every worker does all of it; each step is a compare-and-set or idempotent, so that any number
+of them get along. ``steps`` are methods that say whether they did something.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+
+from django.db import connection, connections
+
+from campaigns import lifecycle
+from campaigns.errors import WrongState
+from campaigns.models import Campaign, CampaignQuerySet
+from subscribers.conf import conf
+
+from . import clock, doubt, rescue, sql, withdraw
+from .build import build_chunk, next_size, unbuilt
+from .connections import LOST, close_quietly
+from .ledger import has_open_rows
+from .shared import Shared
+
+log = logging.getLogger("sendonce.sender")
+
+
+class Upkeep(threading.Thread):
+    """``drained`` is set by a look that found nothing open; only looked for when asked."""
+
+    def __init__(self, shared: Shared, *, watch_drain: bool, patience: float) -> None:
+        super().__init__(name="upkeep", daemon=True)
+        self.shared = shared
+        self.watch_drain = watch_drain
+        self.patience = patience
+        self.drained = threading.Event()
+        self._spans: dict[int, int] = {}
+        self._next: dict[str, float] = {}
+
+    def run(self) -> None:
+        shared = self.shared
+        while not shared.stopping.is_set():
+            try:
+                busy = self.step()
+            except LOST as error:
+                log.warning(
+                    "database not reached, trying again",
+                    extra={"event": "database_wait", "what": "upkeep", "error": str(error).strip()},
+                )
+                close_quietly(connection)
+                busy = False
+            except Exception:
+                log.exception("upkeep failed", extra={"event": "upkeep_error"})
+                close_quietly(connection)
+                busy = False
+            if not busy:
+                shared.wake_upkeep.wait(shared.poll * random.uniform(0.7, 1.0))
+                shared.wake_upkeep.clear()
+        connections.close_all()
+
+    def step(self) -> bool:
+        """One round; True when there is more to do at once (a build goes on)."""
+        self._every("pauses", 1.0, self.shared.pauses.refresh)
+        self.start_due()
+        self._every("rescue", 1.0, self.rescue)
+        self._every("policies", 5.0, doubt.apply_policies)
+        self._every("cancels", 10.0, withdraw.finish_cancels)
+        building = self.build_a_little()
+        self._every("finish", 0.3, self.finish_all)
+        if self.watch_drain and not building and self.is_drained():
+            self.finish_all()
+            self.drained.set()
+        return building
+
+    def _every(self, name: str, seconds: float, step: Callable[[], object]) -> None:
+        now = clock.now()
+        if now >= self._next.get(name, 0.0):
+            step()
+            self._next[name] = clock.now() + seconds
+
+    def _campaigns(self) -> CampaignQuerySet:
+        campaigns = Campaign.objects.order_by("id")
+        if self.shared.campaign_id is not None:
+            campaigns = campaigns.filter(pk=self.shared.campaign_id)
+        return campaigns
+
+    def start_due(self) -> bool:
+        """Start every campaign whose time has come."""
+        started = False
+        for campaign in self._campaigns().due():
+            try:
+                begun = lifecycle.due(campaign)
+            except WrongState:
+                continue  # withdrawn or edited this very moment
+            if begun:
+                log.info("campaign started", extra={"event": "started", "campaign": campaign.pk})
+                started = True
+            else:
+                campaign.refresh_from_db()
+                log.warning(
+                    "campaign not started",
+                    extra={
+                        "event": "not_started",
+                        "campaign": campaign.pk,
+                        "status": campaign.status,
+                        "reason": campaign.status_reason,
+                    },
+                )
+        return started
+
+    def build_a_little(self) -> bool:
+        """One chunk of every campaign that is being built, so that none waits for another."""
+        busy = False
+        wanted = self.shared.campaign_id
+        for campaign_id in unbuilt():
+            if wanted not in (None, campaign_id) or self.shared.stopping.is_set():
+                continue
+            span = self._spans.get(campaign_id, conf.BUILD_CHUNK)
+            step = build_chunk(campaign_id, size=span)
+            if step is None:
+                continue
+            busy = True
+            self._spans[campaign_id] = next_size(span, step.inserted, conf.BUILD_CHUNK)
+            if step.done:
+                self._spans.pop(campaign_id, None)
+            if step.inserted:
+                self.shared.wake_dispatcher.set()
+        return busy
+
+    def rescue(self) -> bool:
+        """Rows of workers that are gone; at once where a free session lock shows it."""
+        rescued = 0
+        if conf.DIRECT_CONNECTION:
+            rescued += rescue.rescue_dead(
+                doubt_wait=self.shared.doubt_wait, me=self.shared.worker_id
+            )
+        rescued += rescue.rescue_expired(doubt_wait=self.shared.doubt_wait)
+        if rescued:
+            self.shared.wake_dispatcher.set()
+        return rescued > 0
+
+    def finish_all(self) -> bool:
+        """Finish every campaign that is built and has no open row."""
+        finished = False
+        built = self._campaigns().filter(
+            status=Campaign.Status.SENDING, built_at__isnull=False
+        )
+        for campaign in built:
+            # The cheap look first: the gate is only taken when it is likely to succeed.
+            if not has_open_rows(campaign.pk) and lifecycle.finish(campaign):
+                log.info("campaign sent", extra={"event": "finished", "campaign": campaign.pk})
+                finished = True
+        return finished
+
+    def is_drained(self) -> bool:
+        """Nothing queued, claimed or sending, and no retry due within the patience."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                sql.HAS_WORK, {"campaign": self.shared.campaign_id, "patience": self.patience}
+            )
+            row = cursor.fetchone()
+        return not (row and row[0])

@@ -1,0 +1,71 @@
+"""Closing rows that must not be sent any more: a canceled campaign's, a leaver's."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+
+from campaigns.gate import enter_shared
+
+from . import events, sql
+
+#: Rows per transaction.
+SLICE = 20_000
+
+
+def cancel_rows(campaign_id: int) -> int:
+    """Cancel what is queued, in retry or claimed of a *canceled* campaign; returns how many.
+
+    In slices of one transaction each. No row opens behind it: all who open rows look at the
+    campaign's status behind its gate.
+    """
+    canceled = 0
+    while True:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.CANCEL_ROWS, {"campaign": campaign_id, "size": SLICE})
+            changed = len(cursor.fetchall())
+        canceled += changed
+        if changed < SLICE:
+            return canceled
+
+
+def finish_cancels() -> int:
+    """Cancel rows that a cancel which died half-way has left open; returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.CANCELED_WITH_OPEN_ROWS)
+        left = [campaign_id for (campaign_id,) in cursor.fetchall()]
+    return sum(cancel_rows(campaign_id) for campaign_id in left)
+
+
+def withdraw_leavers(subscriber_ids: list[int]) -> int:
+    """Close the open rows of people who left, in running campaigns that reach them no more.
+
+    The hand-over would find it too; this makes it visible at once. Claimed rows are left to
+    the hand-over. Returns how many rows became ``suppressed``.
+    """
+    withdrawn = 0
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LEAVERS_CAMPAIGNS, {"subscribers": subscriber_ids})
+        campaigns = [campaign_id for (campaign_id,) in cursor.fetchall()]
+    for campaign_id in campaigns:
+        with transaction.atomic(), connection.cursor() as cursor:
+            enter_shared(cursor, [campaign_id])
+            cursor.execute(
+                sql.WITHDRAW_LEAVERS, {"campaign": campaign_id, "subscribers": subscriber_ids}
+            )
+            rows = cursor.fetchall()
+            events.record(
+                cursor,
+                [
+                    events.Note(
+                        send_id=row_id,
+                        account_id=account_id,
+                        kind=status,
+                        stage="local",
+                        reason="left",
+                        text="the person left the segment",
+                    )
+                    for row_id, account_id, status in rows
+                ],
+            )
+            withdrawn += len(rows)
+    return withdrawn

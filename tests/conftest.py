@@ -1,0 +1,175 @@
+"""What every test can ask for: the run's own cluster, fresh databases, real commands."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from config.embedded.cluster import Cluster
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "var" / "tests"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_controller(config) and "TEST_CLUSTER" in os.environ:
+        _remove_abandoned_runs()
+        run = Path(os.environ["TEST_CLUSTER"])
+        draft = run.with_name(f"new-{run.name}")
+        draft.mkdir(parents=True)
+        # Held until the process ends, however it does; xdist workers do not inherit it. The
+        # name that another run looks for appears with the lock already held.
+        config.stash[_RUN_LOCK] = os.open(draft / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(config.stash[_RUN_LOCK], fcntl.LOCK_EX)
+        draft.rename(run)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _RUN_LOCK in config.stash:
+        _remove_run(Path(os.environ["TEST_CLUSTER"]))
+        os.close(config.stash[_RUN_LOCK])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in ("crash", "browser"):
+            if marker in item.path.relative_to(ROOT).parts:
+                item.add_marker(marker)
+
+
+_RUN_LOCK = pytest.StashKey[int]()
+
+
+def _is_controller(config: pytest.Config) -> bool:
+    return not hasattr(config, "workerinput")
+
+
+def _remove_run(run: Path) -> None:
+    Cluster(run / "postgres").destroy()
+    shutil.rmtree(run, ignore_errors=True)
+
+
+def _remove_abandoned_runs() -> None:
+    """A run that was killed leaves its server behind, but not its lock."""
+    for alive in RUNS.glob("run-*/alive"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(alive, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove_run(alive.parent)
+            finally:
+                os.close(descriptor)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The migrated test database, and a copy of it that no test writes to."""
+    with django_db_blocker.unblock():
+        source = connection.settings_dict["NAME"]
+        connection.close()
+        _administer(f'CREATE DATABASE "{_template()}" TEMPLATE "{source}"')
+    yield
+    with django_db_blocker.unblock():
+        _administer(f'DROP DATABASE "{_template()}" WITH (FORCE)')
+
+
+@pytest.fixture
+def database_url(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The ``DATABASE_URL`` of a migrated, otherwise empty database of this test's own.
+
+    For tests whose processes commit: the test itself may open psycopg connections to it, and
+    commands get it through ``environ``.
+    """
+    name = f"{_template()}_{uuid.uuid4().hex[:12]}"
+    with django_db_blocker.unblock():
+        _administer(f'CREATE DATABASE "{name}" TEMPLATE "{_template()}"')
+    yield _url(name)
+    with django_db_blocker.unblock():
+        _administer(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def bare_environ() -> dict[str, str]:
+    """A command's environment without any setting of ours: what a user's shell gives."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return {**kept, "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture
+def environ(bare_environ: dict[str, str], database_url: str) -> dict[str, str]:
+    """A command's environment: the test's own database, the test's own secret."""
+    return {
+        **bare_environ,
+        "DATABASE_URL": database_url,
+        "SECRET_KEY": settings.SECRET_KEY,
+        "SENDONCE_DIRECT_CONNECTION": "true",
+    }
+
+
+@pytest.fixture
+def manage(environ: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``manage.py`` with ``environ`` to its end; ``extra`` goes over the environment."""
+
+    def run(
+        *arguments: str, extra: dict[str, str] | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        return run_manage(*arguments, env={**environ, **(extra or {})}, timeout=timeout)
+
+    return run
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of this test's own, not started: to be killed, stopped and started again."""
+    own = Cluster(tmp_path / "postgres")
+    yield own
+    own.destroy()
+
+
+def run_manage(
+    *arguments: str, env: dict[str, str], timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def _template() -> str:
+    return f"{connection.settings_dict['NAME']}_template"
+
+
+def _administer(statement: str) -> None:
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _url(name: str) -> str:
+    entry = connection.settings_dict
+    options = {k: v for k, v in entry["OPTIONS"].items() if k != "data_directory"}
+    if entry["HOST"]:
+        options["host"] = entry["HOST"]
+    if entry["PORT"]:
+        options["port"] = entry["PORT"]
+    secret = f":{quote(entry['PASSWORD'], safe='')}" if entry["PASSWORD"] else ""
+    query = urlencode(options, quote_via=quote)
+    return f"postgresql://{quote(entry['USER'], safe='')}{secret}@/{quote(name)}?{query}"
