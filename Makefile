@@ -56,7 +56,7 @@ sender: $(VENV)/.demo ## a sender that drains what is due; ARGS="--lanes 4"
 
 .PHONY: db-stop
 db-stop: ## end the embedded PostgreSQL; the next command starts it again
-	@if [ -d var/postgres ]; then $(bin)/python -m config.embedded stop; fi
+	@if [ -d var/postgres ] && [ -x $(bin)/python ]; then $(bin)/python -m config.embedded stop; fi
 
 .PHONY: test
 test: $(VENV)/.dev ## the tests, with this machine's python3

@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import sys
 
+import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
+from django.db import connection
 from django.db.utils import OperationalError
 
 
@@ -18,6 +20,11 @@ def main() -> None:
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
+        if sys.argv[1:2] == ["runserver"]:
+            # Its reloader would show a traceback, and wait for an edit that mends the database.
+            django.setup()
+            connection.ensure_connection()
+            connection.close()
         execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, OperationalError) as error:
         if "--traceback" in sys.argv or not _is_plain(error):

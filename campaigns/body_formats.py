@@ -34,9 +34,13 @@ _HIDDEN = (
 )
 # Keeps mail programs from filling the line after the preheader with the body's first words.
 _FILLER = "&#847;&zwnj;&nbsp;" * 40
-#: Elements inside each other; MJML's compiler recurses in native code, where too much is a crash.
-MAX_DEPTH = 100
-_ELEMENT = re.compile(r"<(/?)([A-Za-z][\w-]*)[^>]*?(/?)>")
+#: Elements inside each other. MJML's compiler recurses in native code: a few thousand, or a
+#: hundred on a small thread's stack, end the process.
+MAX_DEPTH = 40
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)")
+_IN_TAG = re.compile(r"[\"'>]|/>")
+_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
+_VOID |= {"track", "wbr"}
 
 
 class FormatError(ValueError):
@@ -94,11 +98,28 @@ def with_footer(document: str, footer: str) -> str:
 
 
 def _depth(source: str) -> int:
-    depth = deepest = 0
-    for closing, _, selfclosed in _ELEMENT.findall(source):
+    """The most elements inside each other, never less than a parser would find. Linear."""
+    open_: list[str] = []
+    deepest = at = 0
+    while tag := _TAG.search(source, at):
+        closing, name = tag[1], tag[2].lower()
+        at, alone = _end_of_tag(source, tag.end())
         if closing:
-            depth = max(0, depth - 1)
-        elif not selfclosed:
-            depth += 1
-            deepest = max(deepest, depth)
+            if open_ and open_[-1] == name:
+                open_.pop()
+        elif not alone and name not in _VOID:
+            open_.append(name)
+            deepest = max(deepest, len(open_))
     return deepest
+
+
+def _end_of_tag(source: str, at: int) -> tuple[int, bool]:
+    """Where the tag's text ends, and whether it ends in ``/>``."""
+    while found := _IN_TAG.search(source, at):
+        at = found.end()
+        if found[0] not in "\"'":
+            return at, found[0] == "/>"
+        at = source.find(found[0], at) + 1
+        if not at:
+            raise FormatError("A quotation mark inside a tag is not closed.")
+    raise FormatError("A tag is not closed.")

@@ -34,9 +34,7 @@ Editor = Any  # the host's user model
 EDITED_ROUND = "edited after it was approved, not through the admin; look at it and approve again"
 
 
-def approve(
-    campaign: Campaign, *, by: Editor, scheduled_for: datetime | None = None
-) -> Campaign:
+def approve(campaign: Campaign, *, by: Editor, scheduled_for: datetime | None = None) -> Campaign:
     """``draft -> approved``: compile and freeze the content, store who, when and the digest.
 
     ``scheduled_for`` (aware) overrides the campaign's own; when both are empty it means now.
@@ -169,10 +167,11 @@ def finish(campaign: Campaign) -> bool:
 
 
 def reopen(campaign_id: int, reason: str) -> bool:
-    """``sent -> sending``, because staff send doubtful or failed rows of it again.
+    """``sent -> sending``, because a row of it is open again: staff send doubtful or failed
+    rows once more, or an answer that came late was a "not accepted".
 
-    Must be called in a transaction that holds the campaign's gate exclusively. False when the
-    campaign was not ``sent``.
+    Must be called in the transaction that opens the row and holds the campaign's gate (shared
+    is enough to keep ``finish`` out). False when the campaign was not ``sent``.
     """
     changed = Campaign.objects.filter(pk=campaign_id, status=Status.SENT).update(
         status=Status.SENDING, finished_at=None, status_reason=reason

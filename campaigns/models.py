@@ -40,9 +40,7 @@ class Content(models.Model):
 class CampaignQuerySet(models.QuerySet["Campaign"]):
     def due(self) -> CampaignQuerySet:
         """Approved and scheduled for a moment that the database's clock has passed."""
-        return self.filter(
-            status=Campaign.Status.APPROVED, scheduled_for__lte=Now()
-        )
+        return self.filter(status=Campaign.Status.APPROVED, scheduled_for__lte=Now())
 
 
 class Campaign(models.Model):

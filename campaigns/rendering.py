@@ -19,9 +19,14 @@ class RenderError(ValueError):
 class Renderable(Protocol):
     """What ``Content`` and ``CompiledContent`` have in common: merge template sources."""
 
-    subject: str
-    html: str
-    text: str
+    @property
+    def subject(self) -> str: ...
+
+    @property
+    def html(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
 
 
 @dataclass(frozen=True)

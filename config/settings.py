@@ -9,6 +9,12 @@
 | ``ALLOWED_HOSTS`` | the host of ``SENDONCE_BASE_URL``, and loopback |
 | ``SENDONCE_BASE_URL`` | ``http://127.0.0.1:8000`` |
 | ``SENDONCE_<KEY>`` | any other key of ``subscribers.conf.Conf``, JSON where it is structured |
+| ``BEHIND_PROXY`` | ``false``; true: trust ``X-Forwarded-Proto``, which the proxy must always set |
+| ``SECURE_SSL_REDIRECT`` | ``false`` |
+| ``SECURE_HSTS_SECONDS`` | an hour with an https ``SENDONCE_BASE_URL``, else 0 |
+| ``STATIC_ROOT`` | none: files are served from the packages |
+| ``LOG_LEVEL`` | ``INFO`` |
+| ``DEMO_SERVE`` | whether ``demo`` ends by serving the site; default: on a terminal |
 
 ``SENDONCE_TRANSPORTS`` replaces what ``EMAIL_URL`` says, alias by alias.
 """
@@ -137,8 +143,9 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "admin:login"
 
 STATIC_URL = "static/"
-STATIC_ROOT = VAR_DIR / "static"
-# Serves straight from the packages when nothing was collected: no build step to forget.
+# Served straight from the packages: no build step to forget. For a web server that serves the
+# files itself, STATIC_ROOT names the directory that ``collectstatic`` fills.
+STATIC_ROOT: str | None = env.str("STATIC_ROOT", default="") or None
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
@@ -147,12 +154,19 @@ SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
+# A one-click unsubscribe is never redirected (RFC 8058).
+SECURE_REDIRECT_EXEMPT = [r"^u/"]
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=3600 if _is_https else 0)
 X_FRAME_OPTIONS = "DENY"
 if env.bool("BEHIND_PROXY", default=False):
     # Only when a proxy sets this header on every request: whoever reaches us directly could
     # otherwise claim to speak HTTPS.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# --- Demo -----------------------------------------------------------------------------------
+
+# ``demo`` leaves the site running: true or false; None: when it has a terminal.
+DEMO_SERVE: bool | None = env.bool("DEMO_SERVE") if env.str("DEMO_SERVE", default="") else None
 
 # --- Language and time ----------------------------------------------------------------------
 

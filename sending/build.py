@@ -59,7 +59,11 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
         if found is None:
             return None
         account_id, after = found
-        place = {"campaign": campaign_id, "account": account_id, "after": after}
+        place: dict[str, int] = {
+            "campaign": campaign_id,
+            "account": account_id,
+            "after": after,
+        }
         cursor.execute(sql.CHUNK_END, {**place, "size": size})
         (upto,) = cursor.fetchone()
         if upto is None:
@@ -74,6 +78,11 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
 
 
 def _sweep(cursor: Any, place: dict[str, int]) -> Progress | None:
+    # The cursor stays where it is, but its row lock keeps another builder from committing a
+    # chunk of newcomers after this sweep's snapshot, which would then miss them in its count.
+    cursor.execute(sql.CHUNK_CURSOR, {**place, "upto": place["after"]})
+    if cursor.rowcount == 0:
+        return None
     cursor.execute(sql.SWEEP, place)
     row = cursor.fetchone()
     if row is None:

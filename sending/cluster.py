@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 
@@ -109,7 +110,7 @@ def check(*, confirm: bool = False) -> list[str]:
     return warnings
 
 
-def _optional(statement: str) -> object | None:
+def _optional(statement: str) -> Any:
     """The one value of a query that the role may not be allowed to make."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:

@@ -69,11 +69,17 @@ class Pool:
 @contextmanager
 def as_default(wrapper: BaseDatabaseWrapper) -> Iterator[None]:
     """Make ``wrapper`` the calling thread's default connection for the length of the block."""
+    own = [c for c in connections.all(initialized_only=True) if c.alias == DEFAULT_DB_ALIAS]
     connections[DEFAULT_DB_ALIAS] = wrapper
     try:
         yield
     finally:
-        del connections[DEFAULT_DB_ALIAS]
+        # The thread's own connection, where it has one (the main thread of a command), comes
+        # back: forgotten, it would be left open.
+        if own:
+            connections[DEFAULT_DB_ALIAS] = own[0]
+        else:
+            del connections[DEFAULT_DB_ALIAS]
 
 
 def close_quietly(wrapper: BaseDatabaseWrapper) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from functools import partial
 
 from campaigns.models import Campaign
 
@@ -104,5 +105,5 @@ class Dispatcher(threading.Thread):
         for alias in list(self.shared.pauses.aliases):
             waiting: list[Claimed] = self.shared.ready.drain(alias)
             if waiting:
-                self.shared.insist(lambda rows=waiting: give_back(rows), "give-back")
+                self.shared.insist(partial(give_back, waiting), "give-back")
                 self.shared.ready.release(waiting)

@@ -93,6 +93,4 @@ def _decide(
 
 
 def _may_open(campaign_id: int) -> bool:
-    return not Campaign.objects.filter(
-        pk=campaign_id, status=Campaign.Status.CANCELED
-    ).exists()
+    return not Campaign.objects.filter(pk=campaign_id, status=Campaign.Status.CANCELED).exists()

@@ -70,7 +70,7 @@ def answer_of_count(backend: Any, count: Any) -> Answer:
     """What ``send_messages([message])`` returned, by Django's contract the number delivered."""
     if isinstance(count, int) and count > 0:
         return answer(Stage.DOT, 250, "accepted by the backend", enhanced="")
-    if count is None or getattr(backend, "fail_silently", False):
+    if count is None or vars(backend).get("fail_silently"):
         return answer(Stage.DOT, None, f"unreadable answer: the backend returned {count!r}")
     return answer(Stage.LOCAL, None, "the backend sent nothing", enhanced="")
 

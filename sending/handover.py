@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from django.db import connection, transaction
 
+from campaigns import lifecycle
 from campaigns.gate import enter_shared
 from subscribers.addresses import erased_hashes
 
@@ -31,6 +32,9 @@ WITHHELD = {
     "unsubscribed": "the person unsubscribed",
     "left": "the person left the segment",
 }
+
+
+_OPENED = ("queued", "retry")
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
             {
                 "ids": ids,
                 "tokens": [r.token for r in lot],
-                "hashes": [",".join(erased_hashes(r.email_lower)) for r in lot],
+                "hashes": [",".join(erased_hashes(r.email_lower or "")) for r in lot],
                 "lease": lease,
             },
         )
@@ -112,4 +116,31 @@ def give_back(rows: Sequence[Claimed]) -> int:
         enter_shared(cursor, (r.campaign_id for r in lot if r.campaign_id is not None))
         cursor.execute(sql.LOCK_ROWS, {"ids": ids})
         cursor.execute(sql.GIVE_BACK, {"ids": ids, "tokens": [r.token for r in lot]})
-        return len(cursor.fetchall())
+        returned = cursor.fetchall()
+        late = {c for _, _, c, status, was in returned if was == "in_doubt" and status in _OPENED}
+        for campaign_id in sorted(late - {None}):
+            reopen_for_row(campaign_id)
+        events.record(
+            cursor,
+            [
+                events.Note(
+                    send_id=row_id,
+                    account_id=account_id,
+                    kind=status,
+                    stage="local",
+                    reason="canceled",
+                    text=WITHHELD["canceled"],
+                )
+                for row_id, account_id, _, status, _ in returned
+                if status not in _OPENED
+            ],
+        )
+    return len(returned)
+
+
+def reopen_for_row(campaign_id: int) -> None:
+    """A row of the campaign has opened from held doubt: open the campaign with it if it was
+    ``sent``, and wake the workers. In the transaction that opened the row, behind the
+    campaign's gate (shared is enough: it keeps ``finish`` out)."""
+    if lifecycle.reopen(campaign_id, "a message in doubt turned out not to have been accepted"):
+        lifecycle.notify(campaign_id)

@@ -16,7 +16,7 @@ import idna
 LINE = 76
 MAX_LINE = 998
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_ATEXT = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~-"
+_ATEXT = r"-A-Za-z0-9!#$%&'*+/=?^_`{|}~"
 _PHRASE = re.compile(rf"[{_ATEXT}]+(?: [{_ATEXT}]+)*\Z")
 _ASCII_LOCAL = re.compile(rf"(?:[{_ATEXT}]+(?:\.[{_ATEXT}]+)*|\"(?:[ !#-\[\]-~]|\\[ -~])*\")\Z")
 _UTF8_LOCAL = re.compile(rf"[{_ATEXT}\u00a1-\U0010ffff]+(?:\.[{_ATEXT}\u00a1-\U0010ffff]+)*\Z")
@@ -66,10 +66,10 @@ def phrase(name: str, text: str) -> str:
     refuse_unsafe(name, text)
     if not text.isascii() or "=?" in text or len(text) > MAX_LINE - 200:
         return encoded_words(text, len(name) + 2)
-    if _PHRASE.match(text):
-        return text
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{quoted}"'
+    if not _PHRASE.match(text):
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        text = f'"{quoted}"'
+    return _fold(text, len(name) + 2) or text
 
 
 def encoded_words(text: str, taken: int) -> str:
@@ -97,7 +97,7 @@ def wire_address(address: str) -> str:
     if not at or len(address.encode(errors="replace")) > 320:
         raise MessageError(f"{address[:100]!r} is not an e-mail address")
     good_local = _ASCII_LOCAL if local.isascii() else _UTF8_LOCAL
-    if not good_local.match(local) or _UNSAFE.search(local):
+    if not good_local.match(local) or not local.isprintable():
         raise MessageError(f"{address!r} is not an e-mail address")
     return f"{local}@{ascii_domain(domain)}"
 

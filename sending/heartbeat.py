@@ -154,9 +154,7 @@ class Heartbeat(threading.Thread):
             extra={"event": "journal_replayed", "rows": len(kept)},
         )
         for start in range(0, len(kept), 500):
-            settle(
-                kept[start : start + 500], doubt_wait=self.shared.doubt_wait, durable=True
-            )
+            settle(kept[start : start + 500], doubt_wait=self.shared.doubt_wait, durable=True)
         self.shared.journal.forget(len(kept))
 
     def _renew(self) -> None:

@@ -11,9 +11,7 @@ from .models import Installation
 
 def installation() -> Installation:
     """The one row, made when first asked for; two processes at once get the same one."""
-    found, _ = Installation.objects.get_or_create(
-        pk=1, defaults={"namespace": uuid.uuid4()}
-    )
+    found, _ = Installation.objects.get_or_create(pk=1, defaults={"namespace": uuid.uuid4()})
     return found
 
 

@@ -176,9 +176,7 @@ class Lane(threading.Thread):
             self._lift(alias, None)
         return session
 
-    def _send_all(
-        self, alias: str, lot: Lot, messages: dict[int, Any], handed_at: float
-    ) -> None:
+    def _send_all(self, alias: str, lot: Lot, messages: dict[int, Any], handed_at: float) -> None:
         shared, session = self.shared, self.sessions[alias]
         first, done = clock.now(), 0
         while lot.unstarted:

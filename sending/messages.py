@@ -60,9 +60,9 @@ class Envelope:
 def message_id(namespace: UUID, job_id: str, from_email: str) -> str:
     """``<uuid@sender's domain>``: the same on every attempt, another in each installation.
 
-    Raises ``MessageError`` when ``from_email`` has no domain.
+    Raises ``MessageError`` when ``from_email`` is no address.
     """
-    domain = h.ascii_domain(from_email.rpartition("@")[2])
+    domain = h.wire_address(from_email).rpartition("@")[2]
     if domain.startswith("["):
         domain = "localhost"
     return f"<{uuid5(namespace, job_id)}@{domain.lower()}>"
@@ -209,7 +209,9 @@ class SendMessage(EmailMultiAlternatives):
 
 def _bulk_headers(envelope: Envelope) -> dict[str, str]:
     slug = envelope.account_slug
-    host = h.ascii_domain(urlsplit(conf.BASE_URL).hostname or "localhost")
+    host = urlsplit(conf.BASE_URL).hostname or ""
+    # RFC 2919 section 2: without a domain of its own, a list is under localhost.
+    host = "localhost" if ":" in host or not host.strip("0123456789.") else h.ascii_domain(host)
     # Never per recipient; the sender's id stays what it is for the installation's life.
     sender_id = f"s{uuid5(envelope.namespace, 'feedback').hex[:11]}"
     return {

@@ -116,7 +116,9 @@ class Send(models.Model):
             models.UniqueConstraint(
                 fields=["campaign", "subscriber"], name="sendonce_send_subscriber"
             ),
-            models.UniqueConstraint(fields=["campaign", "email_lower"], name="sendonce_send_address"),
+            models.UniqueConstraint(
+                fields=["campaign", "email_lower"], name="sendonce_send_address"
+            ),
             models.UniqueConstraint(
                 fields=["campaign", "email_hash"],
                 condition=Q(email_hash__isnull=False),
@@ -140,11 +142,14 @@ class Send(models.Model):
             ),
             models.CheckConstraint(
                 condition=~Q(status="queued")
-                | Q(claim_token__isnull=True, lease_until__isnull=True, next_attempt_at__isnull=True),
+                | Q(
+                    claim_token__isnull=True, lease_until__isnull=True, next_attempt_at__isnull=True
+                ),
                 name="sendonce_send_queued",
             ),
             models.CheckConstraint(
-                condition=~Q(status="retry") | Q(claim_token__isnull=True, lease_until__isnull=True),
+                condition=~Q(status="retry")
+                | Q(claim_token__isnull=True, lease_until__isnull=True),
                 name="sendonce_send_retry",
             ),
             models.CheckConstraint(
@@ -207,9 +212,7 @@ class Send(models.Model):
 class DeliveryEvent(models.Model):
     """Something that happened to a send. Append-only; every non-success leaves one."""
 
-    send = models.ForeignKey(
-        Send, models.SET_NULL, null=True, blank=True, related_name="events"
-    )
+    send = models.ForeignKey(Send, models.SET_NULL, null=True, blank=True, related_name="events")
     account = models.ForeignKey(Account, models.CASCADE, related_name="events", db_index=False)
     kind = models.CharField(max_length=40, help_text="The status reached, or the event's name.")
     #: The provider's id of the event; unique, so that a webhook told twice counts once.

@@ -110,9 +110,7 @@ def claim(
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.RELAXED)
         if transactional:
-            cursor.execute(
-                sql.CLAIM_TRANSACTIONAL, {**common, "total": total, "blocked": blocked}
-            )
+            cursor.execute(sql.CLAIM_TRANSACTIONAL, {**common, "total": total, "blocked": blocked})
             found += cursor.fetchall()
         if chosen and len(found) < total:
             cursor.execute(
@@ -143,11 +141,19 @@ def claim(
 
 
 def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
-    *columns, context, attributes = r
+    row_id, token, account, campaign, subscriber, email, lowered, job, content = r[:9]
     return Claimed(
-        *columns,
-        context=_json(context),
-        attributes=_json(attributes),
+        id=row_id,
+        token=token,
+        account_id=account,
+        campaign_id=campaign,
+        subscriber_id=subscriber,
+        email=email,
+        email_lower=lowered,
+        job_id=job,
+        content_id=content,
+        context=_json(r[9]),
+        attributes=_json(r[10]),
         trusted_until=trusted_until,
     )
 

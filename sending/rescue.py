@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from campaigns.gate import enter_shared
 
 from . import events, sql
+from .handover import WITHHELD
 from .models import Worker
 
 log = logging.getLogger("sendonce.sender")
@@ -43,7 +44,9 @@ def rescue_dead(*, doubt_wait: float, me: int | None = None) -> int:
     Only right without a pooler between, see ``SENDONCE["DIRECT_CONNECTION"]``.
     """
     rescued = 0
-    suspects = Worker.objects.filter(ended__isnull=True, locked=True).exclude(pk=me)
+    suspects = Worker.objects.filter(ended__isnull=True, locked=True)
+    if me is not None:
+        suspects = suspects.exclude(pk=me)
     for worker_id in list(suspects.values_list("pk", flat=True)):
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [worker_lock_key(worker_id)])
@@ -70,7 +73,9 @@ def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> int:
                 enter_shared(cursor, [campaign_id])
             cursor.execute(rescue_sql, {**given, "campaign": campaign_id})
             rows = cursor.fetchall()
-            events.record(cursor, [_lost(*row) for row in rows if row[2] == "in_doubt"])
+            events.record(
+                cursor, [_lost(*row) for row in rows if row[2] in ("in_doubt", "canceled")]
+            )
             rescued += len(rows)
         if rows:
             log.warning(
@@ -85,7 +90,17 @@ def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> int:
     return rescued
 
 
-def _lost(send_id: int, account_id: int, status: str, attempts: int) -> events.Note:
+def _lost(send_id: int, account_id: int, status: str, attempts: int, reason: str) -> events.Note:
+    if reason != "worker_lost":
+        # It was only claimed, and its campaign was canceled meanwhile.
+        return events.Note(
+            send_id=send_id,
+            account_id=account_id,
+            kind=status,
+            stage="local",
+            reason="canceled",
+            text=WITHHELD["canceled"],
+        )
     return events.Note(
         send_id=send_id,
         account_id=account_id,

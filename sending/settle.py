@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from subscribers.models import Suppression
 from subscribers.suppression import suppress
 
 from . import events, sql
+from .handover import reopen_for_row
 from .outcomes import Answer, Outcome, Reason, Verdict, retry_delay
 from .queue import Claimed
 
@@ -118,16 +119,26 @@ def settle(
             )
             # By address: two lots that suppress the same people take the locks in one order.
             changed = sorted(cursor.fetchall(), key=lambda r: (r[3] or "", r[0]))
-            by_id = {s.send_id: s for s in others}
+            by_token = {s.token: s for s in others}
+            _reopen(
+                by_token[row[5]] for row in changed if row[1] == "retry" and row[6] == "in_doubt"
+            )
             notes = []
-            for row_id, status, account_id, email, attempts in changed:
+            for row_id, status, account_id, email, attempts, token, _was in changed:
                 became[row_id] = status
-                told = by_id[row_id]
+                told = by_token[token]
                 notes.append(_note(told, account_id, status, attempts))
                 if told.suppress and status == "bounced" and email:
                     suppress_dead(account_id, email, told.answer)
             events.record(cursor, notes)
     return became
+
+
+def _reopen(late: Iterable[Settlement]) -> None:
+    """Held doubt does not keep a campaign open, so it may have been finished when the answer
+    "not accepted" comes at last: the row is open again, and so must the campaign be."""
+    for campaign_id in sorted({s.campaign_id for s in late if s.campaign_id is not None}):
+        reopen_for_row(campaign_id)
 
 
 def suppress_dead(account_id: int, email: str, answer: Answer) -> None:

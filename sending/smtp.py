@@ -264,7 +264,9 @@ class EmailBackend(BaseEmailBackend):
             except SMTPFailure as failure:
                 answers[recipient] = failure.answer
                 failure.accepted = tuple(accepted)
-                if failure.answer.stage not in (Stage.RCPT, Stage.LOCAL):
+                said = failure.answer
+                only_this_one = said.stage is Stage.RCPT and said.code not in (None, 421)
+                if not only_this_one and said.stage is not Stage.LOCAL:
                     raise
                 refused = refused or failure
         if not accepted and refused is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import django
 
 from .answers import Stage, answer
+from .messages import SendMessage
 from .smtp_envelope import mailbox, needs_utf8
 from .smtp_session import SMTPRefusedLocally
 
@@ -63,6 +64,8 @@ def message_bytes(message: Any) -> tuple[str, bytes]:
     """
     try:
         sender = mailbox(message.from_email)
+        if isinstance(message, SendMessage):  # writes itself, the same on every version
+            return sender, message.wire_bytes()
         utf8 = needs_utf8(sender, *(mailbox(to) for to in message.recipients()))
         if django.VERSION >= (6, 0):
             policy: EmailPolicy | Compat32 = _UTF8_POLICY if utf8 else _POLICY

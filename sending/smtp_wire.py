@@ -68,9 +68,10 @@ class Wire:
                 sock.settimeout(timeout)
                 if self._aborted:
                     raise WireClosed("aborted")
-                sock.connect(address)
+                # Before connecting: on a socket that was reset meanwhile they would fail.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                sock.connect(address)
                 return
             except OSError as error:
                 problem = error

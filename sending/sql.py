@@ -72,6 +72,13 @@ _INSERT_SENDS = f"""
         0, '{{}}', '', '', '', ''
     FROM eligible e"""
 
+# People who are suppressed already have their row, and the event that says why.
+_NOTE_SUPPRESSED = f"""
+    INSERT INTO {EVENT} (send_id, account_id, kind, stage, enhanced, text, reason, by_name, at)
+    SELECT i.id, i.account_id, 'suppressed', 'local', '', 'the address is suppressed',
+        'suppressed', '', clock_timestamp()
+    FROM inserted i WHERE i.status = 'suppressed'"""
+
 # Where the next chunk ends: NULL when no subscriber lies beyond the cursor, which alone is the
 # end. A chunk that inserted nothing is not.
 CHUNK_END = f"""
@@ -92,7 +99,8 @@ CHUNK_INSERT = f"""
 WITH eligible AS MATERIALIZED ({_ELIGIBLE}
       AND p.id > %(after)s AND p.id <= %(upto)s
 ), inserted AS ({_INSERT_SENDS}
-    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING 1
+    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status
+), noted AS ({_NOTE_SUPPRESSED}
 ), people AS (
     SELECT count(*) AS n FROM eligible e
     LEFT JOIN {SEND} own ON own.campaign_id = %(campaign)s AND own.subscriber_id = e.id
@@ -114,7 +122,8 @@ WITH eligible AS MATERIALIZED ({_ELIGIBLE}
     LEFT JOIN rows own ON own.subscriber_id = e.id
     WHERE own.subscriber_id IS NULL
 ), inserted AS ({_INSERT_SENDS.replace("FROM eligible e", "FROM missing e")}
-    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING 1
+    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status
+), noted AS ({_NOTE_SUPPRESSED}
 ), newcomers AS (
     SELECT count(*) AS n FROM missing e
     LEFT JOIN rows same ON same.email_lower = e.email_lower WHERE same.email_lower IS NULL
@@ -219,6 +228,7 @@ WITH lot AS (
         WHEN s.campaign_id IS NOT NULL AND c.status = 'canceled' THEN 'canceled'
         WHEN s.campaign_id IS NOT NULL AND c.status <> 'sending' THEN 'not_sending'
         WHEN s.campaign_id IS NULL AND s.expires <= clock_timestamp() THEN 'expired'
+        WHEN s.email IS NULL THEN 'erased'
         WHEN EXISTS (
             SELECT 1 FROM {SUPPRESSION} x
             WHERE x.email_lower = s.email_lower
@@ -288,7 +298,7 @@ RETURNING s.id"""
 # asked for the repeat, so its answer counts; an acceptance of the earlier one still wins.
 REFUSE = f"""
 WITH told AS (
-    SELECT s.id, o.*, CASE
+    SELECT s.id, s.status AS was, o.*, CASE
         WHEN o.outcome = 'retry' AND c.status = 'canceled' AND {_DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' THEN 'canceled'
         ELSE o.outcome END AS becomes,
@@ -321,7 +331,7 @@ UPDATE {SEND} s SET
     answer_enhanced = t.enhanced, answer_text = t.text, reason = t.reason
 FROM told t JOIN {SEND} same ON same.id = t.id LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
 WHERE s.id = t.id
-RETURNING s.id, t.becomes, s.account_id, s.email, s.attempts"""
+RETURNING s.id, t.becomes, s.account_id, s.email, s.attempts, t.token, t.was"""
 
 EVENT_INSERT = f"""
 INSERT INTO {EVENT} (send_id, account_id, kind, stage, code, enhanced, text, reason, attempt,
@@ -348,12 +358,15 @@ UPDATE {SEND} s SET
     attempts = GREATEST(s.attempts - (s.status <> 'claimed')::int, 0),
     handed_at = CASE WHEN {_DOUBTED} THEN s.handed_at END,
     lease_until = NULL, worker_id = NULL, settle_at = NULL,
-    reason = CASE WHEN s.status = 'in_doubt' THEN '' ELSE s.reason END
+    reason = CASE
+        WHEN c.status = 'canceled' THEN 'canceled'
+        WHEN s.status = 'in_doubt' THEN ''
+        ELSE s.reason END
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS o(id, token)
 JOIN {SEND} same ON same.id = o.id
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
 WHERE s.id = o.id AND s.claim_token = o.token AND s.status IN ('claimed', 'sending', 'in_doubt')
-RETURNING s.id"""
+RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status"""
 
 # --- rescue ----------------------------------------------------------------------------------
 
@@ -383,7 +396,10 @@ UPDATE {SEND} s SET
         WHEN s.status = 'sending' AND a.in_doubt_policy <> 'hold'
             AND c.status IS DISTINCT FROM 'canceled'
         THEN GREATEST(s.lease_until, clock_timestamp()) + %(doubt_wait)s * interval '1 second' END,
-    reason = CASE WHEN s.status = 'sending' THEN 'worker_lost' ELSE s.reason END,
+    reason = CASE
+        WHEN s.status = 'sending' THEN 'worker_lost'
+        WHEN c.status = 'canceled' THEN 'canceled'
+        ELSE s.reason END,
     lease_until = NULL,
     worker_id = CASE WHEN s.status = 'sending' THEN s.worker_id END
 FROM lost
@@ -391,7 +407,7 @@ JOIN {SEND} same ON same.id = lost.id
 JOIN {ACCOUNT} a ON a.id = same.account_id
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
 WHERE s.id = lost.id
-RETURNING s.id, s.account_id, s.status, s.attempts"""
+RETURNING s.id, s.account_id, s.status, s.attempts, s.reason"""
 
 EXPIRED_CAMPAIGNS = f"SELECT DISTINCT s.campaign_id FROM {SEND} s WHERE {_EXPIRED}"
 RESCUE_EXPIRED = _RESCUE.format(which=_EXPIRED)
@@ -414,7 +430,7 @@ UPDATE {SEND} s SET
         ELSE s.doubt_tokens END,
     lease_until = NULL, worker_id = NULL, reason = 'canceled'
 FROM doomed WHERE s.id = doomed.id AND s.status IN ('queued', 'retry', 'claimed')
-RETURNING s.id"""
+RETURNING s.id, s.account_id, s.status"""
 
 # A cancel that died half-way. Claimed rows need no look: hand-over or rescue closes them.
 CANCELED_WITH_OPEN_ROWS = f"""
@@ -434,8 +450,9 @@ WITH leaving AS MATERIALIZED (
     WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
       AND s.status IN ('queued', 'retry') AND NOT EXISTS (
         SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
+        JOIN {SUBSCRIBER} p ON p.id = m.subscriber_id
         WHERE i.campaign_id = s.campaign_id AND m.subscriber_id = s.subscriber_id
-          AND m.left_at IS NULL)
+          AND m.left_at IS NULL AND p.status = 'confirmed')
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )
 UPDATE {SEND} s SET
@@ -443,9 +460,11 @@ UPDATE {SEND} s SET
     claim_token = CASE WHEN {_DOUBTED} THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
     doubt_tokens = CASE WHEN {_DOUBTED} THEN trim_array(s.doubt_tokens, 1)
         ELSE s.doubt_tokens END,
-    reason = 'left'
+    reason = CASE WHEN EXISTS (
+        SELECT 1 FROM {SUBSCRIBER} p WHERE p.id = s.subscriber_id AND p.status = 'confirmed')
+        THEN 'left' ELSE 'unsubscribed' END
 FROM leaving WHERE s.id = leaving.id
-RETURNING s.id, s.account_id, s.status"""
+RETURNING s.id, s.account_id, s.status, s.reason"""
 
 # --- doubt -----------------------------------------------------------------------------------
 
@@ -479,10 +498,13 @@ UPDATE {SEND} s SET status = 'sent', sent_at = s.handed_at, settle_at = NULL,
 FROM chosen WHERE s.id = chosen.id
 RETURNING s.id, s.account_id"""
 
+# A canceled campaign opens nothing: what it could not queue must not fill the limit for ever.
 DOUBT_DUE = f"""
 SELECT s.id, s.campaign_id, a.in_doubt_policy
 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
+LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
 WHERE s.status = 'in_doubt' AND s.settle_at <= clock_timestamp() AND a.in_doubt_policy <> 'hold'
+  AND c.status IS DISTINCT FROM 'canceled'
 ORDER BY s.id LIMIT 1000"""
 
 # --- transports that are paused --------------------------------------------------------------
@@ -531,8 +553,9 @@ SELECT EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.s
     OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.status = 'retry')
     OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s
         AND s.status IN ('claimed', 'sending'))
-    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s
-        AND s.status = 'in_doubt' AND s.settle_at IS NOT NULL)"""
+    OR EXISTS (SELECT 1 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
+        WHERE s.campaign_id = %(campaign)s AND s.status = 'in_doubt'
+          AND s.settle_at IS NOT NULL AND a.in_doubt_policy <> 'hold')"""
 
 # For --drain: is there something to do now, or within the patience (seconds)? A paused
 # campaign's queue is not work; what is in flight anywhere is.

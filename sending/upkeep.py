@@ -144,9 +144,7 @@ class Upkeep(threading.Thread):
     def finish_all(self) -> bool:
         """Finish every campaign that is built and has no open row."""
         finished = False
-        built = self._campaigns().filter(
-            status=Campaign.Status.SENDING, built_at__isnull=False
-        )
+        built = self._campaigns().filter(status=Campaign.Status.SENDING, built_at__isnull=False)
         for campaign in built:
             # The cheap look first: the gate is only taken when it is likely to succeed.
             if not has_open_rows(campaign.pk) and lifecycle.finish(campaign):

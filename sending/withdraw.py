@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from campaigns.gate import enter_shared
 
 from . import events, sql
+from .handover import WITHHELD
 
 #: Rows per transaction.
 SLICE = 20_000
@@ -22,7 +23,22 @@ def cancel_rows(campaign_id: int) -> int:
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.CANCEL_ROWS, {"campaign": campaign_id, "size": SLICE})
-            changed = len(cursor.fetchall())
+            rows = cursor.fetchall()
+            changed = len(rows)
+            events.record(
+                cursor,
+                [
+                    events.Note(
+                        send_id=row_id,
+                        account_id=account_id,
+                        kind=status,
+                        stage="local",
+                        reason="canceled",
+                        text=WITHHELD["canceled"],
+                    )
+                    for row_id, account_id, status in rows
+                ],
+            )
         canceled += changed
         if changed < SLICE:
             return canceled
@@ -37,7 +53,8 @@ def finish_cancels() -> int:
 
 
 def withdraw_leavers(subscriber_ids: list[int]) -> int:
-    """Close the open rows of people who left, in running campaigns that reach them no more.
+    """Close the open rows of people who left or unsubscribed, in running campaigns that reach
+    them no more.
 
     The hand-over would find it too; this makes it visible at once. Claimed rows are left to
     the hand-over. Returns how many rows became ``suppressed``.
@@ -61,10 +78,10 @@ def withdraw_leavers(subscriber_ids: list[int]) -> int:
                         account_id=account_id,
                         kind=status,
                         stage="local",
-                        reason="left",
-                        text="the person left the segment",
+                        reason=reason,
+                        text=WITHHELD[reason],
                     )
-                    for row_id, account_id, status in rows
+                    for row_id, account_id, status, reason in rows
                 ],
             )
             withdrawn += len(rows)

@@ -112,7 +112,7 @@ def erased_hashes(email: str) -> list[str]:
         hmac.new(
             b"sendonce-erased:" + key.encode(), lower(email).encode(), hashlib.sha256
         ).hexdigest()
-        for key in conf.keys()
+        for key in conf.signing_keys()
     ]
 
 

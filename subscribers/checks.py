@@ -1,7 +1,7 @@
 """System checks of the settings; ``sendonce.E0xx`` errors, ``sendonce.W0xx`` warnings.
 
 Retired numbers are not used again. E001 unknown key, E002 wrong value, E003 another
-database, E004 shadowed package.
+database, E004 shadowed package; W001 no unsubscribe page.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 from django.apps import AppConfig, apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import DEFAULT_DB_ALIAS, connections, router
+from django.urls import NoReverseMatch, reverse
 
 from .conf import KNOWN, Conf
 
@@ -99,3 +100,21 @@ def check_names(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
                 )
             )
     return found
+
+
+@register()
+def check_links(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """The page behind the unsubscribe links is reachable: without it no bulk mail can be made."""
+    if not getattr(settings, "ROOT_URLCONF", None):
+        return []  # a worker-only project without URLs; the message would say it too
+    try:
+        reverse("sendonce:link", args=["x"])
+    except NoReverseMatch:
+        return [
+            Warning(
+                "The URLs do not include subscribers.urls: no unsubscribe link can be made.",
+                hint='Add path("", include("subscribers.urls")) to the root URLconf.',
+                id="sendonce.W001",
+            )
+        ]
+    return []

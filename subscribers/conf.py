@@ -54,11 +54,12 @@ class Conf:
     #: Longest time a transport may take to answer; an automatic resend waits at least this long.
     ANSWER_TIMEOUT: float = 600.0
 
-    def keys(self) -> tuple[str, ...]:
+    def signing_keys(self) -> tuple[str, ...]:
         """Signing keys, newest first; never empty."""
         if self.SECRET_KEYS:
             return tuple(self.SECRET_KEYS)
-        return (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+        given = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+        return tuple(k.decode("latin-1") if isinstance(k, bytes) else k for k in given)
 
 
 KNOWN = {f.name for f in fields(Conf)}

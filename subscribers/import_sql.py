@@ -84,7 +84,8 @@ _CONFIRMS = "(%(update)s AND s.status = 'pending' AND excluded.status = 'confirm
 
 
 def _given(column: str) -> str:
-    return f"CASE WHEN %(update)s AND excluded.{column} <> '' THEN excluded.{column} ELSE s.{column} END"
+    return f"""CASE WHEN %(update)s AND excluded.{column} <> ''
+            THEN excluded.{column} ELSE s.{column} END"""
 
 
 _ATTRIBUTES = "CASE WHEN %(update)s THEN s.attributes || excluded.attributes ELSE s.attributes END"

@@ -7,14 +7,15 @@ stays as they are, a suppression stands, and who left the segment has left it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from django.db import connection, transaction
 
-from . import hooks, import_sql as sql
+from . import hooks
+from . import import_sql as sql
 from .addresses import AddressError, erased_hashes
 from .csv_columns import Columns, RowError, has_email
 from .csv_reading import BadRecord, CsvReader, ImportRefused
@@ -93,19 +94,13 @@ def import_csv(
     """
     if segment.account_id != account.pk:
         raise ImportRefused(f"The segment {segment.slug} is not one of the account {account.slug}.")
-    if isinstance(source, str | Path):
-        path = Path(source)
-        try:
-            file: BinaryIO = path.open("rb")
-        except OSError as error:
-            raise ImportRefused(f"{path} can't be read: {error.strerror}.") from error
-        default_rejects: Path | None = path.with_name(f"{path.name}.rejects.csv")
-    else:
-        path, file, default_rejects = None, source, None
-    rejects_path = Path(reject_file) if reject_file else default_rejects
+    path = Path(source) if isinstance(source, str | Path) else None
+    rejects_path = Path(reject_file) if reject_file else None
+    if path is not None and rejects_path is None:
+        rejects_path = path.with_name(f"{path.name}.rejects.csv")
     if rejects_path is not None and (rejects_path.is_dir() or _same(rejects_path, path)):
         raise ImportRefused(f"{rejects_path} can't be the reject file.")
-    origin = f"import of {path.name}" if path else "import"
+    origin = f"import of {_printable(path.name)}" if path else "import"
     parameters = {
         "account": account.pk,
         "segment": segment.pk,
@@ -116,13 +111,21 @@ def import_csv(
     }
     job = _Import(parameters, dry_run)
     try:
-        return job.run(file, encoding, delimiter, rejects_path, progress)
+        with _opened(source) as file:
+            return job.run(file, encoding, delimiter, rejects_path, progress)
     except OSError as error:
         name = error.filename or path or "The file"
         raise ImportRefused(f"{name} can't be read or written: {error.strerror}.") from error
-    finally:
-        if path is not None:
-            file.close()
+
+
+def _opened(source: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    """A path opened, to be closed; a file as it is, to stay open."""
+    return Path(source).open("rb") if isinstance(source, str | Path) else nullcontext(source)
+
+
+def _printable(name: str) -> str:
+    """A file's name without bytes that are no text, which PostgreSQL would refuse."""
+    return name.encode(errors="replace").decode()
 
 
 def _same(path: Path, other: Path | None) -> bool:

@@ -7,13 +7,12 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.db.models.expressions import Combinable
 from django.db.models.functions import Collate, Lower
 
 from .timezones import validate_timezone
 
 
-def lower_c(column: str) -> Combinable:
+def lower_c(column: str) -> Lower:
     """``lower()`` under the C collation: plain ``lower()`` follows the database's locale
     (Turkish dotless i), so two machines could disagree on who is the same person."""
     return Lower(Collate(column, "C"))

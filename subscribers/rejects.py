@@ -47,11 +47,18 @@ class RejectFile:
             os.fsync(self._file.fileno())
 
     def publish(self) -> Path | None:
-        """Give the file its name, over an older one; returns it, or ``None`` for no rejects."""
-        if self._draft is None or self._path is None:
+        """Give the file its name, over an older one; returns it, or ``None`` for no rejects.
+
+        The import stands by now, so a name that can't be given is no error: the file then
+        keeps the name it was written under, which is returned.
+        """
+        draft, self._draft = self._draft, None
+        if draft is None or self._path is None:
             return None
-        self._draft.replace(self._path)
-        self._draft = None
+        try:
+            draft.replace(self._path)
+        except OSError:
+            return draft
         return self._path
 
     def close(self) -> None:
@@ -65,6 +72,6 @@ class RejectFile:
     def _open(self, path: Path) -> None:
         self._draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         descriptor = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._file = open(descriptor, "w", encoding="utf-8", newline="")
+        self._file = open(descriptor, "w", encoding="utf-8", newline="")  # noqa: SIM115
         self._writer = csv.writer(self._file)
         self._writer.writerow([*REJECT_COLUMNS, *(guard(name) for name in self._header)])

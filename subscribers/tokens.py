@@ -4,7 +4,7 @@ A token is 32 URL-safe characters, 24 bytes: one byte of header, 11 bytes of cip
 bytes (96 bits) of MAC. The MAC also seeds the keystream (synthetic IV, the construction of
 RFC 5297): equal links give equal tokens, so a retry of a message is the same message, and
 nobody reads ids or counts out of a link. There is nothing to store and nothing expires; a link
-in a mail of last year works as long as its key is among ``conf.keys()``.
+in a mail of last year works as long as its key is among ``conf.signing_keys()``.
 
 Header byte: version in the upper four bits; four bits of the key's fingerprint in the lower
 ones, so that with several keys most are skipped without a MAC.
@@ -72,7 +72,7 @@ def make_token(kind: Kind, subscriber_id: int, campaign_id: int | None) -> str:
     ids = (subscriber_id, campaign_id or 0)
     if any(not 0 <= number < 1 << _ID_BITS for number in ids):
         raise ValueError(f"A link token can't hold the ids {ids}.")
-    key = _derived(conf.keys()[0])
+    key = _derived(conf.signing_keys()[0])
     body = (kind << 2 * _ID_BITS | ids[0] << _ID_BITS | ids[1]).to_bytes(_BODY_BYTES, "big")
     header = bytes([VERSION << 4 | key.fingerprint])
     tag = _tag(key, header, body)
@@ -87,7 +87,7 @@ def read_token(token: str) -> Token | None:
     header, sealed, tag = raw[:1], raw[1 : 1 + _BODY_BYTES], raw[1 + _BODY_BYTES :]
     if header[0] >> 4 != VERSION:
         return None
-    for key in map(_derived, conf.keys()):
+    for key in map(_derived, conf.signing_keys()):
         if key.fingerprint != header[0] & 0x0F:
             continue
         body = _crypt(key, header, tag, sealed)

@@ -46,6 +46,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if "database_url" in getattr(item, "fixturenames", ()):
+            # pytest-django makes the test database only for tests that say they use one.
+            item.add_marker(pytest.mark.django_db)
         for marker in ("crash", "browser"):
             if marker in item.path.relative_to(ROOT).parts:
                 item.add_marker(marker)

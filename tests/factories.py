@@ -1,5 +1,8 @@
 """Objects for tests, valid under every constraint; traits make the states in between."""
 
+# factory-boy marks itself as typed, but neither its declarations nor its re-exports are.
+# mypy: allow-untyped-calls, disable-error-code="attr-defined"
+
 from __future__ import annotations
 
 import uuid

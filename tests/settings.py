@@ -30,3 +30,5 @@ if not os.environ.get("DATABASE_URL"):
 
 # Two hashings per login add seconds to a suite, and prove nothing here.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Looked up when asked for, not listed anew for every test client.
+WHITENOISE_AUTOREFRESH = True

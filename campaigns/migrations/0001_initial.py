@@ -7,108 +7,319 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('sendonce_subscribers', '0001_initial'),
+        ("sendonce_subscribers", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Content',
+            name="Content",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('subject', models.CharField(max_length=500)),
-                ('preheader', models.CharField(blank=True, max_length=500)),
-                ('html', models.TextField(blank=True)),
-                ('text', models.TextField(blank=True)),
-                ('from_email', models.CharField(max_length=320)),
-                ('from_name', models.CharField(blank=True, max_length=200)),
-                ('reply_to', models.CharField(blank=True, max_length=320)),
-                ('account_fields', models.JSONField(default=dict, help_text='What templates see as {{ account }}: name, slug, postal_address.')),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='contents', to='sendonce_subscribers.account')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("subject", models.CharField(max_length=500)),
+                ("preheader", models.CharField(blank=True, max_length=500)),
+                ("html", models.TextField(blank=True)),
+                ("text", models.TextField(blank=True)),
+                ("from_email", models.CharField(max_length=320)),
+                ("from_name", models.CharField(blank=True, max_length=200)),
+                ("reply_to", models.CharField(blank=True, max_length=320)),
+                (
+                    "account_fields",
+                    models.JSONField(
+                        default=dict,
+                        help_text="What templates see as {{ account }}: name, slug, postal_address.",
+                    ),
+                ),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="contents",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Campaign',
+            name="Campaign",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('subject', models.CharField(max_length=500)),
-                ('preheader', models.CharField(blank=True, help_text='The line that mail programs show after the subject.', max_length=500)),
-                ('from_email', models.EmailField(blank=True, help_text="Blank: the account's address.", max_length=320)),
-                ('from_name', models.CharField(blank=True, help_text="Blank: the account's.", max_length=200)),
-                ('reply_to', models.EmailField(blank=True, help_text="Blank: the account's.", max_length=320)),
-                ('body_format', models.CharField(choices=[('html', 'HTML'), ('mjml', 'MJML'), ('markdown', 'Markdown'), ('text', 'plain text')], default='html', max_length=20)),
-                ('body', models.TextField()),
-                ('text_body', models.TextField(blank=True, help_text='Blank: made from the body.')),
-                ('status', models.CharField(choices=[('draft', 'draft'), ('approved', 'approved'), ('sending', 'sending'), ('paused', 'paused'), ('sent', 'sent'), ('canceled', 'canceled')], default='draft', editable=False, max_length=20)),
-                ('status_reason', models.CharField(blank=True, editable=False, help_text='Why it came to be in this status.', max_length=500)),
-                ('scheduled_for', models.DateTimeField(blank=True, help_text='Blank: as soon as it is approved.', null=True)),
-                ('approved_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('approved_digest', models.CharField(blank=True, editable=False, max_length=64)),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('audience_cursor', models.BigIntegerField(default=0, editable=False)),
-                ('audience', models.BigIntegerField(default=0, editable=False)),
-                ('built_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('started_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('created', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='campaigns', to='sendonce_subscribers.account')),
-                ('approved_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('created_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('exclude_segments', models.ManyToManyField(blank=True, related_name='excluding_campaigns', to='sendonce_subscribers.segment')),
-                ('segments', models.ManyToManyField(related_name='campaigns', to='sendonce_subscribers.segment')),
-                ('content', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='campaigns', to='sendonce_campaigns.content')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("subject", models.CharField(max_length=500)),
+                (
+                    "preheader",
+                    models.CharField(
+                        blank=True,
+                        help_text="The line that mail programs show after the subject.",
+                        max_length=500,
+                    ),
+                ),
+                (
+                    "from_email",
+                    models.EmailField(
+                        blank=True, help_text="Blank: the account's address.", max_length=320
+                    ),
+                ),
+                (
+                    "from_name",
+                    models.CharField(blank=True, help_text="Blank: the account's.", max_length=200),
+                ),
+                (
+                    "reply_to",
+                    models.EmailField(
+                        blank=True, help_text="Blank: the account's.", max_length=320
+                    ),
+                ),
+                (
+                    "body_format",
+                    models.CharField(
+                        choices=[
+                            ("html", "HTML"),
+                            ("mjml", "MJML"),
+                            ("markdown", "Markdown"),
+                            ("text", "plain text"),
+                        ],
+                        default="html",
+                        max_length=20,
+                    ),
+                ),
+                ("body", models.TextField()),
+                ("text_body", models.TextField(blank=True, help_text="Blank: made from the body.")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("draft", "draft"),
+                            ("approved", "approved"),
+                            ("sending", "sending"),
+                            ("paused", "paused"),
+                            ("sent", "sent"),
+                            ("canceled", "canceled"),
+                        ],
+                        default="draft",
+                        editable=False,
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "status_reason",
+                    models.CharField(
+                        blank=True,
+                        editable=False,
+                        help_text="Why it came to be in this status.",
+                        max_length=500,
+                    ),
+                ),
+                (
+                    "scheduled_for",
+                    models.DateTimeField(
+                        blank=True, help_text="Blank: as soon as it is approved.", null=True
+                    ),
+                ),
+                ("approved_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("approved_digest", models.CharField(blank=True, editable=False, max_length=64)),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("audience_cursor", models.BigIntegerField(default=0, editable=False)),
+                ("audience", models.BigIntegerField(default=0, editable=False)),
+                ("built_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("started_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                (
+                    "created",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="campaigns",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
+                (
+                    "approved_by",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "exclude_segments",
+                    models.ManyToManyField(
+                        blank=True,
+                        related_name="excluding_campaigns",
+                        to="sendonce_subscribers.segment",
+                    ),
+                ),
+                (
+                    "segments",
+                    models.ManyToManyField(
+                        related_name="campaigns", to="sendonce_subscribers.segment"
+                    ),
+                ),
+                (
+                    "content",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="campaigns",
+                        to="sendonce_campaigns.content",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
-                'permissions': [('approve_campaign', 'Can approve, schedule and withdraw a campaign'), ('control_campaign', 'Can pause, resume and cancel a campaign')],
+                "ordering": ["-id"],
+                "permissions": [
+                    ("approve_campaign", "Can approve, schedule and withdraw a campaign"),
+                    ("control_campaign", "Can pause, resume and cancel a campaign"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Approval',
+            name="Approval",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('by_name', models.CharField(help_text='As it was then; survives the user.', max_length=200)),
-                ('at', models.DateTimeField()),
-                ('digest', models.CharField(max_length=64)),
-                ('scheduled_for', models.DateTimeField()),
-                ('voided_at', models.DateTimeField(blank=True, null=True)),
-                ('void_reason', models.CharField(blank=True, max_length=500)),
-                ('by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('campaign', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='approvals', to='sendonce_campaigns.campaign')),
-                ('content', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='approvals', to='sendonce_campaigns.content')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "by_name",
+                    models.CharField(
+                        help_text="As it was then; survives the user.", max_length=200
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("digest", models.CharField(max_length=64)),
+                ("scheduled_for", models.DateTimeField()),
+                ("voided_at", models.DateTimeField(blank=True, null=True)),
+                ("void_reason", models.CharField(blank=True, max_length=500)),
+                (
+                    "by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "campaign",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="approvals",
+                        to="sendonce_campaigns.campaign",
+                    ),
+                ),
+                (
+                    "content",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="approvals",
+                        to="sendonce_campaigns.content",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AddIndex(
-            model_name='campaign',
-            index=models.Index(condition=models.Q(('status', 'approved')), fields=['scheduled_for'], name='sendonce_campaign_due'),
+            model_name="campaign",
+            index=models.Index(
+                condition=models.Q(("status", "approved")),
+                fields=["scheduled_for"],
+                name="sendonce_campaign_due",
+            ),
         ),
         migrations.AddIndex(
-            model_name='campaign',
-            index=models.Index(condition=models.Q(('status', 'sending')), fields=['id'], name='sendonce_campaign_sending'),
+            model_name="campaign",
+            index=models.Index(
+                condition=models.Q(("status", "sending")),
+                fields=["id"],
+                name="sendonce_campaign_sending",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='campaign',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['draft', 'approved', 'sending', 'paused', 'sent', 'canceled'])), name='sendonce_campaign_status'),
+            model_name="campaign",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("status__in", ["draft", "approved", "sending", "paused", "sent", "canceled"])
+                ),
+                name="sendonce_campaign_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='campaign',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['approved', 'sending', 'paused', 'sent']), _negated=True), models.Q(('approved_at__isnull', False), ('content__isnull', False), ('scheduled_for__isnull', False), models.Q(('approved_digest', ''), _negated=True)), _connector='OR'), name='sendonce_campaign_approved'),
+            model_name="campaign",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("status__in", ["approved", "sending", "paused", "sent"]), _negated=True
+                    ),
+                    models.Q(
+                        ("approved_at__isnull", False),
+                        ("content__isnull", False),
+                        ("scheduled_for__isnull", False),
+                        models.Q(("approved_digest", ""), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="sendonce_campaign_approved",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='campaign',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'draft'), _negated=True), models.Q(('approved_digest', ''), ('content__isnull', True)), _connector='OR'), name='sendonce_campaign_draft'),
+            model_name="campaign",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "draft"), _negated=True),
+                    models.Q(("approved_digest", ""), ("content__isnull", True)),
+                    _connector="OR",
+                ),
+                name="sendonce_campaign_draft",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='campaign',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'sent'), _negated=True), models.Q(('built_at__isnull', False), ('finished_at__isnull', False)), _connector='OR'), name='sendonce_campaign_sent'),
+            model_name="campaign",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "sent"), _negated=True),
+                    models.Q(("built_at__isnull", False), ("finished_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="sendonce_campaign_sent",
+            ),
         ),
     ]

@@ -10,176 +10,434 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('sendonce_campaigns', '0001_initial'),
-        ('sendonce_subscribers', '0001_initial'),
+        ("sendonce_campaigns", "0001_initial"),
+        ("sendonce_subscribers", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('host', models.CharField(max_length=200)),
-                ('pid', models.IntegerField()),
-                ('lanes', models.PositiveIntegerField()),
-                ('started', models.DateTimeField()),
-                ('seen', models.DateTimeField()),
-                ('ended', models.DateTimeField(blank=True, null=True)),
-                ('locked', models.BooleanField(default=False)),
-                ('note', models.CharField(blank=True, help_text='What it waits for, if anything.', max_length=500)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("host", models.CharField(max_length=200)),
+                ("pid", models.IntegerField()),
+                ("lanes", models.PositiveIntegerField()),
+                ("started", models.DateTimeField()),
+                ("seen", models.DateTimeField()),
+                ("ended", models.DateTimeField(blank=True, null=True)),
+                ("locked", models.BooleanField(default=False)),
+                (
+                    "note",
+                    models.CharField(
+                        blank=True, help_text="What it waits for, if anything.", max_length=500
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Installation',
+            name="Installation",
             fields=[
-                ('id', models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False, validators=[django.core.validators.MinValueValidator(1)])),
-                ('namespace', models.UUIDField(editable=False)),
-                ('system_identifier', models.CharField(blank=True, max_length=32)),
-                ('timeline', models.BigIntegerField(blank=True, null=True)),
+                (
+                    "id",
+                    models.PositiveSmallIntegerField(
+                        default=1,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                ("namespace", models.UUIDField(editable=False)),
+                ("system_identifier", models.CharField(blank=True, max_length=32)),
+                ("timeline", models.BigIntegerField(blank=True, null=True)),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='sendonce_installation_one')],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("id", 1)), name="sendonce_installation_one"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Send',
+            name="Send",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('email', models.CharField(blank=True, max_length=320, null=True)),
-                ('email_lower', models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.Lower(django.db.models.functions.comparison.Collate('email', 'C')), output_field=models.CharField(max_length=320, null=True))),
-                ('email_hash', models.CharField(blank=True, max_length=64, null=True)),
-                ('job_id', models.CharField(max_length=300, unique=True)),
-                ('context', models.JSONField(blank=True, null=True)),
-                ('expires', models.DateTimeField(blank=True, null=True)),
-                ('status', models.CharField(choices=[('queued', 'queued'), ('claimed', 'claimed'), ('sending', 'sending'), ('retry', 'retry'), ('sent', 'sent'), ('bounced', 'bounced'), ('failed', 'failed'), ('suppressed', 'suppressed'), ('in_doubt', 'in doubt'), ('canceled', 'canceled')], default='queued', max_length=20)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('next_attempt_at', models.DateTimeField(blank=True, null=True)),
-                ('claim_token', models.UUIDField(blank=True, null=True)),
-                ('doubt_tokens', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), blank=True, default=list, size=None)),
-                ('lease_until', models.DateTimeField(blank=True, null=True)),
-                ('handed_at', models.DateTimeField(blank=True, null=True)),
-                ('sent_at', models.DateTimeField(blank=True, null=True)),
-                ('settle_at', models.DateTimeField(blank=True, null=True)),
-                ('provider_message_id', models.CharField(blank=True, max_length=300)),
-                ('answer_stage', models.CharField(blank=True, max_length=20)),
-                ('answer_code', models.SmallIntegerField(blank=True, null=True)),
-                ('answer_enhanced', models.CharField(blank=True, max_length=20)),
-                ('answer_text', models.CharField(blank=True, max_length=500)),
-                ('reason', models.CharField(blank=True, max_length=40)),
-                ('account', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='sends', to='sendonce_subscribers.account')),
-                ('campaign', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='sends', to='sendonce_campaigns.campaign')),
-                ('content', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='sends', to='sendonce_campaigns.content')),
-                ('subscriber', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='sends', to='sendonce_subscribers.subscriber')),
-                ('worker', models.ForeignKey(blank=True, db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='sends', to='sendonce_sending.worker')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("email", models.CharField(blank=True, max_length=320, null=True)),
+                (
+                    "email_lower",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.functions.text.Lower(
+                            django.db.models.functions.comparison.Collate("email", "C")
+                        ),
+                        output_field=models.CharField(max_length=320, null=True),
+                    ),
+                ),
+                ("email_hash", models.CharField(blank=True, max_length=64, null=True)),
+                ("job_id", models.CharField(max_length=300, unique=True)),
+                ("context", models.JSONField(blank=True, null=True)),
+                ("expires", models.DateTimeField(blank=True, null=True)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "queued"),
+                            ("claimed", "claimed"),
+                            ("sending", "sending"),
+                            ("retry", "retry"),
+                            ("sent", "sent"),
+                            ("bounced", "bounced"),
+                            ("failed", "failed"),
+                            ("suppressed", "suppressed"),
+                            ("in_doubt", "in doubt"),
+                            ("canceled", "canceled"),
+                        ],
+                        default="queued",
+                        max_length=20,
+                    ),
+                ),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("next_attempt_at", models.DateTimeField(blank=True, null=True)),
+                ("claim_token", models.UUIDField(blank=True, null=True)),
+                (
+                    "doubt_tokens",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.UUIDField(), blank=True, default=list, size=None
+                    ),
+                ),
+                ("lease_until", models.DateTimeField(blank=True, null=True)),
+                ("handed_at", models.DateTimeField(blank=True, null=True)),
+                ("sent_at", models.DateTimeField(blank=True, null=True)),
+                ("settle_at", models.DateTimeField(blank=True, null=True)),
+                ("provider_message_id", models.CharField(blank=True, max_length=300)),
+                ("answer_stage", models.CharField(blank=True, max_length=20)),
+                ("answer_code", models.SmallIntegerField(blank=True, null=True)),
+                ("answer_enhanced", models.CharField(blank=True, max_length=20)),
+                ("answer_text", models.CharField(blank=True, max_length=500)),
+                ("reason", models.CharField(blank=True, max_length=40)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="sends",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
+                (
+                    "campaign",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="sends",
+                        to="sendonce_campaigns.campaign",
+                    ),
+                ),
+                (
+                    "content",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="sends",
+                        to="sendonce_campaigns.content",
+                    ),
+                ),
+                (
+                    "subscriber",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="sends",
+                        to="sendonce_subscribers.subscriber",
+                    ),
+                ),
+                (
+                    "worker",
+                    models.ForeignKey(
+                        blank=True,
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="sends",
+                        to="sendonce_sending.worker",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
-                'permissions': [('resolve_doubt', 'Can decide about sends in doubt')],
+                "ordering": ["-id"],
+                "permissions": [("resolve_doubt", "Can decide about sends in doubt")],
             },
         ),
         migrations.CreateModel(
-            name='DeliveryEvent',
+            name="DeliveryEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(help_text="The status reached, or the event's name.", max_length=40)),
-                ('event_id', models.CharField(blank=True, max_length=300, null=True, unique=True)),
-                ('stage', models.CharField(blank=True, max_length=20)),
-                ('code', models.SmallIntegerField(blank=True, null=True)),
-                ('enhanced', models.CharField(blank=True, max_length=20)),
-                ('text', models.CharField(blank=True, max_length=500)),
-                ('reason', models.CharField(blank=True, max_length=40)),
-                ('attempt', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('by_name', models.CharField(blank=True, help_text='Who, when a person did it.', max_length=200)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('account', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='sendonce_subscribers.account')),
-                ('send', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='events', to='sendonce_sending.send')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        help_text="The status reached, or the event's name.", max_length=40
+                    ),
+                ),
+                ("event_id", models.CharField(blank=True, max_length=300, null=True, unique=True)),
+                ("stage", models.CharField(blank=True, max_length=20)),
+                ("code", models.SmallIntegerField(blank=True, null=True)),
+                ("enhanced", models.CharField(blank=True, max_length=20)),
+                ("text", models.CharField(blank=True, max_length=500)),
+                ("reason", models.CharField(blank=True, max_length=40)),
+                ("attempt", models.PositiveSmallIntegerField(blank=True, null=True)),
+                (
+                    "by_name",
+                    models.CharField(
+                        blank=True, help_text="Who, when a person did it.", max_length=200
+                    ),
+                ),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "account",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
+                (
+                    "send",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="events",
+                        to="sendonce_sending.send",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='TransportPause',
+            name="TransportPause",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('alias', models.CharField(max_length=50)),
-                ('stage', models.CharField(max_length=20)),
-                ('code', models.SmallIntegerField(blank=True, null=True)),
-                ('reason', models.CharField(max_length=500)),
-                ('since', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('failures', models.PositiveIntegerField(default=1)),
-                ('probe_at', models.DateTimeField()),
-                ('account', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='sendonce_subscribers.account')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("alias", models.CharField(max_length=50)),
+                ("stage", models.CharField(max_length=20)),
+                ("code", models.SmallIntegerField(blank=True, null=True)),
+                ("reason", models.CharField(max_length=500)),
+                (
+                    "since",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("failures", models.PositiveIntegerField(default=1)),
+                ("probe_at", models.DateTimeField()),
+                (
+                    "account",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('alias', 'account'), name='sendonce_pause_account'), models.UniqueConstraint(condition=models.Q(('account__isnull', True)), fields=('alias',), name='sendonce_pause_alias')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("alias", "account"), name="sendonce_pause_account"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("account__isnull", True)),
+                        fields=("alias",),
+                        name="sendonce_pause_alias",
+                    ),
+                ],
             },
         ),
         migrations.AddIndex(
-            model_name='send',
-            index=models.Index(condition=models.Q(('status', 'queued')), fields=['campaign', 'id'], name='sendonce_send_claim'),
+            model_name="send",
+            index=models.Index(
+                condition=models.Q(("status", "queued")),
+                fields=["campaign", "id"],
+                name="sendonce_send_claim",
+            ),
         ),
         migrations.AddIndex(
-            model_name='send',
-            index=models.Index(condition=models.Q(('status', 'retry')), fields=['campaign', 'next_attempt_at'], name='sendonce_send_due'),
+            model_name="send",
+            index=models.Index(
+                condition=models.Q(("status", "retry")),
+                fields=["campaign", "next_attempt_at"],
+                name="sendonce_send_due",
+            ),
         ),
         migrations.AddIndex(
-            model_name='send',
-            index=models.Index(condition=models.Q(('status__in', ['claimed', 'sending'])), fields=['lease_until'], name='sendonce_send_lease'),
+            model_name="send",
+            index=models.Index(
+                condition=models.Q(("status__in", ["claimed", "sending"])),
+                fields=["lease_until"],
+                name="sendonce_send_lease",
+            ),
         ),
         migrations.AddIndex(
-            model_name='send',
-            index=models.Index(condition=models.Q(('status', 'in_doubt')), fields=['campaign', 'id'], name='sendonce_send_in_doubt'),
+            model_name="send",
+            index=models.Index(
+                condition=models.Q(("status", "in_doubt")),
+                fields=["campaign", "id"],
+                name="sendonce_send_in_doubt",
+            ),
         ),
         migrations.AddIndex(
-            model_name='send',
-            index=models.Index(fields=['account', 'email_lower'], name='sendonce_send_person'),
+            model_name="send",
+            index=models.Index(fields=["account", "email_lower"], name="sendonce_send_person"),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.UniqueConstraint(fields=('campaign', 'subscriber'), name='sendonce_send_subscriber'),
+            model_name="send",
+            constraint=models.UniqueConstraint(
+                fields=("campaign", "subscriber"), name="sendonce_send_subscriber"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.UniqueConstraint(fields=('campaign', 'email_lower'), name='sendonce_send_address'),
+            model_name="send",
+            constraint=models.UniqueConstraint(
+                fields=("campaign", "email_lower"), name="sendonce_send_address"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.UniqueConstraint(condition=models.Q(('email_hash__isnull', False)), fields=('campaign', 'email_hash'), name='sendonce_send_hash'),
+            model_name="send",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("email_hash__isnull", False)),
+                fields=("campaign", "email_hash"),
+                name="sendonce_send_hash",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['queued', 'suppressed', 'canceled', 'failed', 'bounced', 'in_doubt']), models.Q(('next_attempt_at__isnull', False), ('status', 'retry')), models.Q(('claim_token__isnull', False), ('lease_until__isnull', False), ('status', 'claimed')), models.Q(('attempts__gte', 1), ('claim_token__isnull', False), ('handed_at__isnull', False), ('lease_until__isnull', False), ('status', 'sending')), models.Q(('sent_at__isnull', False), ('status', 'sent')), _connector='OR'), name='sendonce_send_status'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        ["queued", "suppressed", "canceled", "failed", "bounced", "in_doubt"],
+                    ),
+                    models.Q(("next_attempt_at__isnull", False), ("status", "retry")),
+                    models.Q(
+                        ("claim_token__isnull", False),
+                        ("lease_until__isnull", False),
+                        ("status", "claimed"),
+                    ),
+                    models.Q(
+                        ("attempts__gte", 1),
+                        ("claim_token__isnull", False),
+                        ("handed_at__isnull", False),
+                        ("lease_until__isnull", False),
+                        ("status", "sending"),
+                    ),
+                    models.Q(("sent_at__isnull", False), ("status", "sent")),
+                    _connector="OR",
+                ),
+                name="sendonce_send_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'queued'), _negated=True), models.Q(('claim_token__isnull', True), ('lease_until__isnull', True), ('next_attempt_at__isnull', True)), _connector='OR'), name='sendonce_send_queued'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "queued"), _negated=True),
+                    models.Q(
+                        ("claim_token__isnull", True),
+                        ("lease_until__isnull", True),
+                        ("next_attempt_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="sendonce_send_queued",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'retry'), _negated=True), models.Q(('claim_token__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='sendonce_send_retry'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "retry"), _negated=True),
+                    models.Q(("claim_token__isnull", True), ("lease_until__isnull", True)),
+                    _connector="OR",
+                ),
+                name="sendonce_send_retry",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'in_doubt'), _negated=True), models.Q(('claim_token__isnull', False), ('handed_at__isnull', False)), _connector='OR'), name='sendonce_send_doubt'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "in_doubt"), _negated=True),
+                    models.Q(("claim_token__isnull", False), ("handed_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="sendonce_send_doubt",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(('settle_at__isnull', True), ('status', 'in_doubt'), _connector='OR'), name='sendonce_send_settle'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("settle_at__isnull", True), ("status", "in_doubt"), _connector="OR"
+                ),
+                name="sendonce_send_settle",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('campaign__isnull', False), ('content__isnull', True)), models.Q(('campaign__isnull', True), ('content__isnull', False), ('context__isnull', False), ('expires__isnull', False)), _connector='OR'), name='sendonce_send_kind'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("campaign__isnull", False), ("content__isnull", True)),
+                    models.Q(
+                        ("campaign__isnull", True),
+                        ("content__isnull", False),
+                        ("context__isnull", False),
+                        ("expires__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="sendonce_send_kind",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='send',
-            constraint=models.CheckConstraint(condition=models.Q(('email__isnull', False), ('email_hash__isnull', False), _connector='OR'), name='sendonce_send_identity'),
+            model_name="send",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("email__isnull", False), ("email_hash__isnull", False), _connector="OR"
+                ),
+                name="sendonce_send_identity",
+            ),
         ),
     ]

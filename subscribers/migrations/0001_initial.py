@@ -3,13 +3,13 @@
 import django.db.models.deletion
 import django.db.models.functions.comparison
 import django.db.models.functions.text
-import subscribers.timezones
 from django.conf import settings
 from django.db import migrations, models
 
+import subscribers.timezones
+
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -18,129 +18,336 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Account',
+            name="Account",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('slug', models.SlugField(max_length=100, unique=True)),
-                ('from_email', models.EmailField(max_length=320)),
-                ('from_name', models.CharField(blank=True, max_length=200)),
-                ('reply_to', models.EmailField(blank=True, max_length=320)),
-                ('postal_address', models.TextField(blank=True, help_text='Shown in every message; most countries require it.')),
-                ('timezone', models.CharField(default='UTC', max_length=64, validators=[subscribers.timezones.validate_timezone])),
-                ('transport', models.CharField(default='default', help_text="An alias of SENDONCE['TRANSPORTS'].", max_length=50)),
-                ('in_doubt_policy', models.CharField(choices=[('hold', 'hold until evidence or a person decides'), ('resend', 'send again after the wait (may send twice)'), ('assume_sent', 'treat as sent after the wait (may lose one)')], default='hold', max_length=20)),
-                ('second_approver', models.BooleanField(default=False, help_text='The approver of a campaign may not be its author.')),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('members', models.ManyToManyField(blank=True, related_name='sendonce_accounts', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("slug", models.SlugField(max_length=100, unique=True)),
+                ("from_email", models.EmailField(max_length=320)),
+                ("from_name", models.CharField(blank=True, max_length=200)),
+                ("reply_to", models.EmailField(blank=True, max_length=320)),
+                (
+                    "postal_address",
+                    models.TextField(
+                        blank=True, help_text="Shown in every message; most countries require it."
+                    ),
+                ),
+                (
+                    "timezone",
+                    models.CharField(
+                        default="UTC",
+                        max_length=64,
+                        validators=[subscribers.timezones.validate_timezone],
+                    ),
+                ),
+                (
+                    "transport",
+                    models.CharField(
+                        default="default",
+                        help_text="An alias of SENDONCE['TRANSPORTS'].",
+                        max_length=50,
+                    ),
+                ),
+                (
+                    "in_doubt_policy",
+                    models.CharField(
+                        choices=[
+                            ("hold", "hold until evidence or a person decides"),
+                            ("resend", "send again after the wait (may send twice)"),
+                            ("assume_sent", "treat as sent after the wait (may lose one)"),
+                        ],
+                        default="hold",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "second_approver",
+                    models.BooleanField(
+                        default=False, help_text="The approver of a campaign may not be its author."
+                    ),
+                ),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                (
+                    "members",
+                    models.ManyToManyField(
+                        blank=True, related_name="sendonce_accounts", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Segment',
+            name="Segment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('slug', models.SlugField(max_length=100)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='segments', to='sendonce_subscribers.account')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("slug", models.SlugField(max_length=100)),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="segments",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['account', 'name'],
+                "ordering": ["account", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('joined_at', models.DateTimeField(auto_now_add=True)),
-                ('left_at', models.DateTimeField(blank=True, null=True)),
-                ('segment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='sendonce_subscribers.segment')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("joined_at", models.DateTimeField(auto_now_add=True)),
+                ("left_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "segment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="sendonce_subscribers.segment",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Subscriber',
+            name="Subscriber",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('email', models.EmailField(max_length=320)),
-                ('email_lower', models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.Lower(django.db.models.functions.comparison.Collate('email', 'C')), output_field=models.CharField(max_length=320))),
-                ('status', models.CharField(choices=[('pending', 'pending confirmation'), ('confirmed', 'confirmed'), ('unsubscribed', 'unsubscribed')], default='pending', max_length=20)),
-                ('attributes', models.JSONField(blank=True, default=dict)),
-                ('locale', models.CharField(blank=True, max_length=20)),
-                ('timezone', models.CharField(blank=True, max_length=64, validators=[subscribers.timezones.validate_timezone])),
-                ('consent_source', models.CharField(blank=True, help_text="Where the consent came from, in the sender's words.", max_length=200)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('confirmed_at', models.DateTimeField(blank=True, null=True)),
-                ('unsubscribed_at', models.DateTimeField(blank=True, null=True)),
-                ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='subscribers', to='sendonce_subscribers.account')),
-                ('segments', models.ManyToManyField(related_name='subscribers', through='sendonce_subscribers.Membership', to='sendonce_subscribers.segment')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("email", models.EmailField(max_length=320)),
+                (
+                    "email_lower",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.functions.text.Lower(
+                            django.db.models.functions.comparison.Collate("email", "C")
+                        ),
+                        output_field=models.CharField(max_length=320),
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "pending confirmation"),
+                            ("confirmed", "confirmed"),
+                            ("unsubscribed", "unsubscribed"),
+                        ],
+                        default="pending",
+                        max_length=20,
+                    ),
+                ),
+                ("attributes", models.JSONField(blank=True, default=dict)),
+                ("locale", models.CharField(blank=True, max_length=20)),
+                (
+                    "timezone",
+                    models.CharField(
+                        blank=True,
+                        max_length=64,
+                        validators=[subscribers.timezones.validate_timezone],
+                    ),
+                ),
+                (
+                    "consent_source",
+                    models.CharField(
+                        blank=True,
+                        help_text="Where the consent came from, in the sender's words.",
+                        max_length=200,
+                    ),
+                ),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                ("confirmed_at", models.DateTimeField(blank=True, null=True)),
+                ("unsubscribed_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="subscribers",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
+                (
+                    "segments",
+                    models.ManyToManyField(
+                        related_name="subscribers",
+                        through="sendonce_subscribers.Membership",
+                        to="sendonce_subscribers.segment",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AddField(
-            model_name='membership',
-            name='subscriber',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='sendonce_subscribers.subscriber'),
+            model_name="membership",
+            name="subscriber",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="memberships",
+                to="sendonce_subscribers.subscriber",
+            ),
         ),
         migrations.CreateModel(
-            name='Suppression',
+            name="Suppression",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('email', models.CharField(blank=True, max_length=320, null=True)),
-                ('email_lower', models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.Lower(django.db.models.functions.comparison.Collate('email', 'C')), output_field=models.CharField(max_length=320, null=True))),
-                ('email_hash', models.CharField(blank=True, editable=False, max_length=64, null=True)),
-                ('reason', models.CharField(choices=[('unsubscribed', 'unsubscribed'), ('hard_bounce', 'address dead'), ('complaint', 'complained'), ('manual', 'added by staff'), ('erased', 'erased on request')], max_length=20)),
-                ('evidence', models.TextField(blank=True, help_text='What showed it: a reply, a click, a note.')),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('expires', models.DateTimeField(blank=True, null=True)),
-                ('account', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='suppressions', to='sendonce_subscribers.account')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("email", models.CharField(blank=True, max_length=320, null=True)),
+                (
+                    "email_lower",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.functions.text.Lower(
+                            django.db.models.functions.comparison.Collate("email", "C")
+                        ),
+                        output_field=models.CharField(max_length=320, null=True),
+                    ),
+                ),
+                (
+                    "email_hash",
+                    models.CharField(blank=True, editable=False, max_length=64, null=True),
+                ),
+                (
+                    "reason",
+                    models.CharField(
+                        choices=[
+                            ("unsubscribed", "unsubscribed"),
+                            ("hard_bounce", "address dead"),
+                            ("complaint", "complained"),
+                            ("manual", "added by staff"),
+                            ("erased", "erased on request"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "evidence",
+                    models.TextField(
+                        blank=True, help_text="What showed it: a reply, a click, a note."
+                    ),
+                ),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                ("expires", models.DateTimeField(blank=True, null=True)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="suppressions",
+                        to="sendonce_subscribers.account",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AddConstraint(
-            model_name='segment',
-            constraint=models.UniqueConstraint(fields=('account', 'slug'), name='sendonce_segment_slug'),
+            model_name="segment",
+            constraint=models.UniqueConstraint(
+                fields=("account", "slug"), name="sendonce_segment_slug"
+            ),
         ),
         migrations.AddIndex(
-            model_name='subscriber',
-            index=models.Index(fields=['account', 'id'], name='sendonce_subscriber_walk'),
+            model_name="subscriber",
+            index=models.Index(fields=["account", "id"], name="sendonce_subscriber_walk"),
         ),
         migrations.AddConstraint(
-            model_name='subscriber',
-            constraint=models.UniqueConstraint(fields=('account', 'email_lower'), name='sendonce_subscriber_address'),
+            model_name="subscriber",
+            constraint=models.UniqueConstraint(
+                fields=("account", "email_lower"), name="sendonce_subscriber_address"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='subscriber',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'confirmed', 'unsubscribed'])), name='sendonce_subscriber_status'),
+            model_name="subscriber",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["pending", "confirmed", "unsubscribed"])),
+                name="sendonce_subscriber_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('segment', 'subscriber'), name='sendonce_membership_once'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(
+                fields=("segment", "subscriber"), name="sendonce_membership_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='suppression',
-            constraint=models.UniqueConstraint(condition=models.Q(('account__isnull', False)), fields=('account', 'email_lower'), name='sendonce_suppression_account'),
+            model_name="suppression",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("account__isnull", False)),
+                fields=("account", "email_lower"),
+                name="sendonce_suppression_account",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='suppression',
-            constraint=models.UniqueConstraint(condition=models.Q(('account__isnull', True)), fields=('email_lower',), name='sendonce_suppression_global'),
+            model_name="suppression",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("account__isnull", True)),
+                fields=("email_lower",),
+                name="sendonce_suppression_global",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='suppression',
-            constraint=models.UniqueConstraint(condition=models.Q(('account__isnull', False)), fields=('account', 'email_hash'), name='sendonce_suppression_hash'),
+            model_name="suppression",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("account__isnull", False)),
+                fields=("account", "email_hash"),
+                name="sendonce_suppression_hash",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='suppression',
-            constraint=models.UniqueConstraint(condition=models.Q(('account__isnull', True)), fields=('email_hash',), name='sendonce_suppression_ghash'),
+            model_name="suppression",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("account__isnull", True)),
+                fields=("email_hash",),
+                name="sendonce_suppression_ghash",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='suppression',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('email__isnull', True), ('email_hash__isnull', False), ('reason', 'erased')), models.Q(models.Q(('reason', 'erased'), _negated=True), ('email__isnull', False), ('email_hash__isnull', True)), _connector='OR'), name='sendonce_suppression_identity'),
+            model_name="suppression",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("email__isnull", True), ("email_hash__isnull", False), ("reason", "erased")
+                    ),
+                    models.Q(
+                        models.Q(("reason", "erased"), _negated=True),
+                        ("email__isnull", False),
+                        ("email_hash__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="sendonce_suppression_identity",
+            ),
         ),
     ]

@@ -343,6 +343,41 @@ def test_who_runs_the_server(euid: int, owner: tuple[int, int] | None, modes: li
         assert {candidate.uid for candidate in found} == {owner[0]}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
+@pytest.mark.parametrize("mode", ["namespace", "reader"])
+def test_root_runs_it_under_a_closed_folder(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    assert cluster.data.parent.stat().st_mode & 0o077 == 0
+    every = identity.candidates
+    monkeypatch.setattr(
+        identity, "candidates", lambda *who: [one for one in every(*who) if one.mode[0] == mode]
+    )
+    try:
+        cluster.ensure()
+    except EmbeddedError as error:
+        pytest.skip(f"not allowed here: {error}")
+    status = Path(f"/proc/{server_of(cluster)}/status").read_text()
+    capabilities = int(status.partition("CapEff:")[2].split()[0], 16)
+    assert capabilities == {"namespace": 0, "reader": 1 << 2}[mode]
+    assert cluster.data.parent.stat().st_mode & 0o077 == 0
+    assert ask(cluster) == 42
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
+def test_when_nobody_whom_root_can_become_gets_through_one_line_says_so(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = identity.candidates
+    monkeypatch.setattr(
+        identity, "candidates", lambda *who: [one for one in every(*who) if one.mode[0] == "user"]
+    )
+    with pytest.raises(EmbeddedError, match=r"root.*ordinary user, or set DATABASE_URL\.$") as said:
+        cluster.ensure()
+    assert "\n" not in str(said.value)
+    assert list(cluster.data.parent.iterdir()) == [cluster.data.with_name("postgres.lock")]
+
+
 def test_data_of_another_user_is_refused() -> None:
     with pytest.raises(EmbeddedError, match="belongs to user id 0"):
         identity.candidates(1000, 1000, (0, 0))

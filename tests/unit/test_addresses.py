@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 from email_validator import EmailNotValidError, validate_email
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subscribers.addresses import AddressError, canonical, erased_hashes, lower, normalize
@@ -91,6 +91,7 @@ def test_what_is_no_address_is_refused_with_the_reason(raw: str, why: str) -> No
     assert "\n" not in str(caught.value)
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.text(max_size=80),
@@ -111,6 +112,7 @@ def test_the_short_cut_agrees_with_the_library(raw: str) -> None:
     assert lower(f"{found.local_part}@{found.ascii_domain}") == lower(short)
 
 
+@settings(deadline=None)
 @given(
     st.from_regex(r"[A-Za-z0-9.+_'-]{1,70}@([A-Za-z0-9-]{1,20}\.){1,4}[a-z]{2,4}", fullmatch=True)
 )

@@ -18,6 +18,7 @@ UNREACHABLE = "postgresql://ann:secret@127.0.0.1:1/mail"
         (["migrate"], {"DATABASE_URL": "sqlite:///x.db"}, "sqlite:// is not supported"),
         (["run_sender"], {"DATABASE_URL": MYSQL}, "DATABASE_URL must be a PostgreSQL address"),
         (["migrate"], {"DATABASE_URL": UNREACHABLE}, "Connection refused"),
+        (["runserver", "127.0.0.1:0"], {"DATABASE_URL": UNREACHABLE}, "Connection refused"),
         (["createcachetable"], {"DATABASE_URL": UNREACHABLE, "SENDONCE_LANES": "x"}, "LANES"),
         (["check"], {"EMAIL_URL": "pigeon://coop"}, "EMAIL_URL must be"),
         (["check"], {"SECRET_KEY": ""}, "SECRET_KEY"),

@@ -58,7 +58,9 @@ def test_blanks_are_the_accounts() -> None:
         "Acme News",
         "office@example.org",
     )
-    own = compile_content(Draft(from_email="a@example.com", from_name="A", reply_to="b@example.com"))
+    own = compile_content(
+        Draft(from_email="a@example.com", from_name="A", reply_to="b@example.com")
+    )
     assert (own.from_email, own.from_name, own.reply_to) == (
         "a@example.com",
         "A",
@@ -93,6 +95,16 @@ def test_blanks_are_the_accounts() -> None:
             {"body": "<mjml><mj-body>" + "<mj-wrapper>" * 20000, "body_format": "mjml"},
             ("body", None, None),
             "inside each other",
+        ),
+        (
+            {"body": "<mjml><mj-body>" + "<a b='/>'></c>" * 20000, "body_format": "mjml"},
+            ("body", None, None),
+            "inside each other",
+        ),
+        (
+            {"body": "<mjml a='" + "<a" * 100_000, "body_format": "mjml"},
+            ("body", None, None),
+            "not closed",
         ),
         (
             {"body": '<mjml><mj-include path="/etc/passwd"/></mjml>', "body_format": "mjml"},
@@ -152,15 +164,16 @@ def test_mjml_keeps_merge_tags_whole_and_fetches_no_fonts() -> None:
             body=(
                 "<mjml><mj-body><mj-section><mj-column>{% if vip %}<mj-text>Hi "
                 '{{ name|default:"you" }}</mj-text>{% endif %}'
-                f"<mj-text>{LINK}</mj-text><mj-button href='https://example.org/{{{{ path }}}}'>Go"
-                "</mj-button></mj-column></mj-section></mj-body></mjml>"
+                f"<mj-text>{LINK}{'<br>' * 50}</mj-text>"
+                "<mj-button href='https://example.org/{{ path }}'>Go</mj-button>"
+                "</mj-column></mj-section></mj-body></mjml>"
             ),
         )
     )
     assert 'Hi {{ name|default:"you" }}' in content.html
     assert "fonts.googleapis.com" not in content.html
     message = sent(content, vip=True, path="x")
-    assert message.text == f"Hi you\nLeave <{LEAVE}>\nGo <https://example.org/x>"
+    assert message.text == f"Hi you\nLeave <{LEAVE}>\n\nGo <https://example.org/x>"
     assert "Hi you" not in sent(content).html
 
 

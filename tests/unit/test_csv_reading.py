@@ -6,7 +6,7 @@ import io
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subscribers.csv_columns import (
@@ -197,6 +197,7 @@ def test_the_file_stays_open_for_whoever_opened_it() -> None:
     assert not file.closed
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.lists(
@@ -214,11 +215,13 @@ def test_what_the_csv_module_writes_is_read_back(table: list[list[str]]) -> None
     assert found == [row for row in table if any(row)]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12))
 def test_unguard_undoes_guard(cell: str) -> None:
     assert unguard(guard(cell)) == cell
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("'=+-@\t\r\n a"), max_size=6))
 def test_unguard_undoes_guard_where_it_matters(cell: str) -> None:
     assert unguard(guard(cell)) == cell
@@ -238,9 +241,20 @@ def test_what_is_no_formula_stays(cell: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["email", "E-Mail", " EMAIL ", "e_mail", "Email Address", "E-Mail-Adresse", "Correo electrónico",
-     "Courriel", "mail", "\ufeffEmail", "address"],
-)  # fmt: skip
+    [
+        "email",
+        "E-Mail",
+        " EMAIL ",
+        "e_mail",
+        "Email Address",
+        "E-Mail-Adresse",
+        "Correo electrónico",
+        "Courriel",
+        "mail",
+        "\ufeffEmail",
+        "address",
+    ],
+)
 def test_the_address_column_has_many_names(name: str) -> None:
     columns = Columns.understand(["first name", name])
     assert columns.system == {"email": 1}
@@ -286,6 +300,7 @@ def test_attributes_are_named_as_templates_can_spell_them(name: str, key: str) -
     assert attribute_name(key) == key
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
 def test_any_attribute_survives_the_way_through_a_header(name: str) -> None:
     name = name.strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -211,7 +212,7 @@ REPLIES = [
 
 
 @pytest.mark.parametrize(("stage", "code", "text", "outcome", "reason"), REPLIES)
-def test_reply(stage, code, text, outcome, reason):
+def test_reply(stage: str, code: int | None, text: str, outcome: str, reason: str) -> None:
     verdict = classify(stage, code, parse_enhanced(text), text)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert classify(Stage(stage), code, None, text) == verdict, "read from the text when not given"
@@ -232,24 +233,26 @@ def test_reply(stage, code, text, outcome, reason):
         ("local", None, "bad address", False),
     ],
 )
-def test_only_what_speaks_of_us_brakes(stage, code, text, brakes):
+def test_only_what_speaks_of_us_brakes(
+    stage: str, code: int | None, text: str, brakes: bool
+) -> None:
     assert classify(stage, code, None, text).brakes is brakes
 
 
-def test_unknown_replies_are_marked_as_such():
+def test_unknown_replies_are_marked_as_such() -> None:
     assert not classify("dot", 554, "", "Zonk").known
     assert not classify("rcpt", 599, "", "Zonk").known
     assert classify("rcpt", 550, "", "").known
 
 
-def test_nothing_after_the_dot_without_a_valid_code_is_ever_tried_again():
+def test_nothing_after_the_dot_without_a_valid_code_is_ever_tried_again() -> None:
     for code, text in itertools.product((None, 0, 7, 199, 600, 999, -1, 10**9, "x"), ("", "ok")):
         assert classify("dot", code, "", text).outcome is Outcome.IN_DOUBT
 
 
-def test_garbage_gets_a_verdict():
-    stages = [*Stage, "", "bogus", None, 7]
-    codes = [None, 0, 99, 250, 354, 421, 550, 999, "550", "x", float("nan")]
+def test_garbage_gets_a_verdict() -> None:
+    stages: list[Any] = [*Stage, "", "bogus", None, 7]
+    codes: list[Any] = [None, 0, 99, 250, 354, 421, 550, 999, "550", "x", float("nan")]
     statuses = [None, "", "5.1.1", "9.9.9", "5.1", "\0", "5.1.1.1"]
     texts = [None, "", "\x00\x01", "\udcff", b"\xff\xfe 550", "邮箱不存在", "a" * 100_000]
     for stage, code, enhanced, text in itertools.product(stages, codes, statuses, texts):
@@ -259,7 +262,7 @@ def test_garbage_gets_a_verdict():
             assert verdict.outcome is Outcome.IN_DOUBT
 
 
-def test_an_unknown_stage_is_doubt():
+def test_an_unknown_stage_is_doubt() -> None:
     assert classify("wire", 550, "5.1.1", "no").outcome is Outcome.IN_DOUBT
 
 
@@ -281,11 +284,11 @@ def test_an_unknown_stage_is_doubt():
         (None, ""),
     ],
 )
-def test_enhanced_code(text, enhanced):
+def test_enhanced_code(text: str | None, enhanced: str) -> None:
     assert parse_enhanced(text) == enhanced
 
 
-def test_text_is_fit_for_the_database():
+def test_text_is_fit_for_the_database() -> None:
     assert clean_text("a\x00b\r\n c\td\x1b[31m\udc80") == "a b c d [31m"
     assert clean_text(b"caf\xc3\xa9 \xff") == "café �"
     assert len(clean_text("x" * 100_000)) == 500
@@ -294,7 +297,7 @@ def test_text_is_fit_for_the_database():
     assert (made.enhanced, made.text) == ("5.1.1", "5.1.1 no body")
 
 
-def test_waits_grow_and_end():
+def test_waits_grow_and_end() -> None:
     waits = [retry_delay(spent, jitter=0.5) for spent in range(1, 6)]
     assert waits == [30, 120, 480, 1800, None]
     assert [retry_delay(spent, jitter=0.5, limit=8) for spent in (5, 6, 7, 8)] == [
@@ -302,12 +305,12 @@ def test_waits_grow_and_end():
     ]  # fmt: skip
 
 
-def test_jitter_spreads_by_a_fifth():
+def test_jitter_spreads_by_a_fifth() -> None:
     assert retry_delay(1, jitter=0.0) == pytest.approx(24)
     assert retry_delay(1, jitter=0.999999) == pytest.approx(36, rel=1e-3)
 
 
-def test_retry_after_wins_within_a_day():
+def test_retry_after_wins_within_a_day() -> None:
     assert retry_delay(1, retry_after=7, jitter=0.5) == 7
     assert retry_delay(4, retry_after=10**9, jitter=0.5) == 86400
     assert retry_delay(5, retry_after=7, jitter=0.5) is None
@@ -315,6 +318,6 @@ def test_retry_after_wins_within_a_day():
         assert retry_delay(1, retry_after=nonsense, jitter=0.5) == 30
 
 
-def test_reasons_are_all_reachable():
+def test_reasons_are_all_reachable() -> None:
     seen = {reason for *_, reason in REPLIES}
     assert seen == {reason.value for reason in Reason}

@@ -57,14 +57,23 @@ def html(source: str) -> str:
         ("{{ age }} {{ score }} {{ vip }}", "41 3.14159 True"),
         ("{{ born }} {{ seen }}", "1990-02-28 2026-01-05 13:07+00:00"),
         ("{{ missing|default:'friend' }} {{ missing|default:age }}", "friend 41"),
-        ("{{ nothing|default_if_none:'n' }}{{ vip|yesno:'y,n' }}{{ nothing|yesno:'y,n,m' }}", "nym"),
+        (
+            "{{ nothing|default_if_none:'n' }}{{ vip|yesno:'y,n' }}{{ nothing|yesno:'y,n,m' }}",
+            "nym",
+        ),
         ("{{ name|upper }} {{ name|lower }}", "ZOË <O'HARA> zoë <o'hara>"),
         ("{{ 'don’t PANIC'|title }} {{ 'ab'|capfirst }}", "Don’t Panic Ab"),
         ("{{ name|truncatechars:4 }} {{ name|truncatechars:99 }}", "Zoë… Zoë <O'Hara>"),
         ("{{ joined|date }} {{ joined|date:'D d/m/y' }}", "5 January 2026 Mon 05/01/26"),
         ("{{ seen|date:'H:i' }}|{{ born|date:'H:i' }}|{{ name|date }}", "13:07||"),
-        ("{{ score|floatformat }} {{ score|floatformat:2 }} {{ '7'|floatformat:2 }}", "3.1 3.14 7.00"),
-        ("{{ name|floatformat }}|{{ 'nan'|floatformat }}|{{ '1e-999999'|floatformat:2 }}", "||0.00"),
+        (
+            "{{ score|floatformat }} {{ score|floatformat:2 }} {{ '7'|floatformat:2 }}",
+            "3.1 3.14 7.00",
+        ),
+        (
+            "{{ name|floatformat }}|{{ 'nan'|floatformat }}|{{ '1e-999999'|floatformat:2 }}",
+            "||0.00",
+        ),
         ("{{ account.postal_address|linebreaksbr }}", "1 Way\nTown"),
         ("{{ name|urlencode }}", "Zo%C3%AB%20%3CO%27Hara%3E"),
         ("{% if vip and age > 40 %}a{% elif age %}b{% else %}c{% endif %}", "a"),
@@ -144,7 +153,13 @@ def test_refuses(source: str, place: tuple[int | None, int | None], words: str) 
 
 @pytest.mark.parametrize(
     "source",
-    ["{{ name.upper }}", "{{ account.keys }}", "{{ tags.sort }}", "{{ seen.year }}", "{{ age.real }}"],
+    [
+        "{{ name.upper }}",
+        "{{ account.keys }}",
+        "{{ tags.sort }}",
+        "{{ seen.year }}",
+        "{{ age.real }}",
+    ],
 )
 def test_methods_and_attributes_are_out_of_reach(source: str) -> None:
     assert text(source) == ""
@@ -155,7 +170,7 @@ def test_objects_are_refused() -> None:
         def __str__(self) -> str:
             raise AssertionError("called")
 
-        __bool__ = __len__ = __getitem__ = __str__  # type: ignore[assignment]
+        __bool__ = __len__ = __getitem__ = __str__
 
     for value in (Trap(), lambda: "x", [Trap()], [[1]], {1, 2}, b"x", mark_safe("<b>")):
         with pytest.raises(SandboxError):
@@ -239,10 +254,12 @@ def test_renders_from_many_threads() -> None:
         assert all(pool.map(render, range(400)))
 
 
-FRAGMENTS = st.sampled_from(
-    ["{{", "}}", "{%", "%}", "{#", "#}", " if ", "endif", "else", "elif", "x", ".", "|", ":", "'"]
-    + ['"', "upper", "default", "_(", ")", "1", "e9", "-", "\n", "not ", "==", " ", "é", "\\", "\0"]
-)
+# fmt: off
+FRAGMENTS = st.sampled_from([
+    "{{", "}}", "{%", "%}", "{#", "#}", " if ", "endif", "else", "elif", "not ", "x", ".", "|", ":",
+    "'", '"', "upper", "default", "_(", ")", "1", "e9", "-", "==", "é", "\\", " ", "\n", "\0",
+])
+# fmt: on
 
 
 @given(st.lists(FRAGMENTS, max_size=30).map("".join))

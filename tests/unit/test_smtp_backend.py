@@ -10,13 +10,14 @@ import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
 import django
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.mail import EmailMessage, EmailMultiAlternatives
 from django.test import override_settings
@@ -195,7 +196,10 @@ def test_a_lost_or_unreadable_reply_is_known_by_its_stage(stage: Stage, end: str
         said = failure(relay)
         assert not relay.is_open
         relay.close()
-    assert (said.stage, said.code) == (stage, None)
+    # A reset that comes quickly enough is still an error of connecting.
+    stages = {stage, Stage.CONNECT} if (stage, end) == (Stage.GREETING, "rst") else {stage}
+    assert said.stage in stages
+    assert said.code is None
     assert outcome(said) is LOST[stage]
 
 
@@ -828,12 +832,12 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tls(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
+def tls(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """A server's context, trusted by the client through OpenSSL's own variable."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    yield context
+    return context
 
 
 @pytest.mark.parametrize("option", ["use_tls", "use_ssl"])
@@ -929,9 +933,7 @@ def test_send_messages_makes_a_transaction_per_recipient() -> None:
     message = mail(to=["A <a@example.org>"], cc=["c@example.org"], bcc=["b@example.org"])
     with scripted(talk) as server:
         assert backend(server).send_messages([message, mail(to=["d@example.org"])]) == 2
-    assert [line.decode() for line in heard] == [
-        f"RCPT TO:<{name}@example.org>" for name in "acbd"
-    ]
+    assert [line.decode() for line in heard] == [f"RCPT TO:<{name}@example.org>" for name in "acbd"]
     assert b"b@example.org" not in b"".join(bodies)
     parsed = message_from_bytes(bodies[0])
     assert parsed["To"] == "A <a@example.org>"
@@ -995,7 +997,7 @@ def test_a_loss_names_those_who_have_it_already() -> None:
 
 def test_nothing_to_do_opens_nothing() -> None:
     assert backend(1).send_messages([]) == 0
-    with scripted(lambda peer: (peer.hello(), peer.bye())[0]) as server:
+    with scripted(refusing(count=0)) as server:
         assert backend(server).send_messages([EmailMessage("s", "b", "s@example.org", [])]) == 0
 
 
@@ -1041,7 +1043,11 @@ def test_a_non_ascii_local_part_goes_out_as_it_is() -> None:
 
 def test_without_a_host_djangos_settings_are_read() -> None:
     if django.VERSION >= (6, 1):
-        relay = EmailBackend()
+        with override_settings(MAILERS={}):
+            with pytest.raises(ImproperlyConfigured, match="host"):
+                EmailBackend()
+            delattr(settings, "MAILERS")
+            relay = EmailBackend()
         assert (relay.host, relay.port, relay.username) == ("localhost", 25, "")
         return
     with override_settings(
@@ -1062,7 +1068,7 @@ def test_without_a_host_djangos_settings_are_read() -> None:
 
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="MAILERS came with Django 6.1")
 def test_as_a_mailer() -> None:
-    from django.core.mail import InvalidMailer, mailers  # type: ignore[attr-defined]
+    from django.core.mail import InvalidMailer, mailers
 
     def talk(peer: Peer) -> None:
         peer.hello()

@@ -45,25 +45,36 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--lanes", type=_whole(1, 500), default=conf.LANES, metavar="N",
+            "--lanes",
+            type=_whole(1, 500),
+            default=conf.LANES,
+            metavar="N",
             help=f"mail connections (threads) of this process (default {conf.LANES})",
         )
         parser.add_argument(
-            "--lot", type=_whole(1, 500), default=conf.LOT, metavar="N",
+            "--lot",
+            type=_whole(1, 500),
+            default=conf.LOT,
+            metavar="N",
             help="the most messages a lane hands over at once; a crash leaves at most "
             f"lanes x lot in doubt (default {conf.LOT})",
         )
         parser.add_argument(
-            "--drain", action="store_true",
+            "--drain",
+            action="store_true",
             help="exit 0 when nothing is queued, claimed or sending",
         )
         parser.add_argument("--campaign", type=_whole(1), metavar="ID", help="only this campaign")
         parser.add_argument(
-            "--patience", type=_seconds, default=0.0, metavar="S",
+            "--patience",
+            type=_seconds,
+            default=0.0,
+            metavar="S",
             help="with --drain: wait for retries that fall due within so many seconds (default 0)",
         )
         parser.add_argument(
-            "--confirm-cluster", action="store_true",
+            "--confirm-cluster",
+            action="store_true",
             help="staff have checked the ledger after a failover or a restore: go on",
         )
         parser.add_argument(

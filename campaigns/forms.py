@@ -1,0 +1,175 @@
+"""Forms of the admin: a campaign, and the moment of its approval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from subscribers.models import Account
+from subscribers.scoping import as_id
+
+from .content import problems
+from .models import Campaign
+
+
+class ZonedDateTimeField(forms.DateTimeField):
+    """A moment, typed and shown in ``zone``: the account's, not the server's or the browser's.
+
+    A time that a clock change skips or repeats is refused.
+    """
+
+    def __init__(self, *, zone: ZoneInfo | None = None, **kwargs: Any) -> None:
+        # Seconds are kept where there are some: a form saved untouched must change nothing.
+        attrs = {"type": "datetime-local", "step": "1", "class": "vDateTimeField"}
+        kwargs.setdefault("widget", forms.DateTimeInput(attrs=attrs))
+        super().__init__(**kwargs)
+        self.zone = zone or ZoneInfo("UTC")
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, datetime) or timezone.is_naive(value):
+            return value
+        local = value.astimezone(self.zone).replace(tzinfo=None)
+        return local.isoformat(timespec="seconds" if local.second else "minutes")
+
+    def to_python(self, value: Any) -> datetime | None:
+        with timezone.override(self.zone):
+            return super().to_python(value)
+
+
+@dataclass
+class _Written:
+    """What the form holds, as ``content.Draft`` wants it."""
+
+    account: Account
+    subject: str
+    preheader: str
+    from_email: str
+    from_name: str
+    reply_to: str
+    body_format: str
+    body: str
+    text_body: str
+
+
+_TEXTS = tuple(field.name for field in fields(_Written) if field.name != "account")
+
+
+class CampaignForm(forms.ModelForm):
+    """A campaign of one account: its segments, its time zone, its sender where blank.
+
+    ``seen_version`` is the version the editor started from; an edit that came between is an
+    error of the form, with what was typed still in it.
+    """
+
+    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    scheduled_for = ZonedDateTimeField(required=False)
+
+    class Meta:
+        model = Campaign
+        fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
+        widgets = {
+            "body": forms.Textarea(attrs={"rows": 20, "class": "sendonce-source"}),
+            "text_body": forms.Textarea(attrs={"rows": 8, "class": "sendonce-source"}),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.account = self._find_account()
+        if self.instance.pk and "seen_version" in self.fields:
+            self.initial["seen_version"] = self.instance.version
+        if self.account is None:
+            return
+        if "account" in self.fields:
+            choice: Any = self.fields["account"]
+            choice.queryset = choice.queryset.filter(pk=self.account.pk)
+            choice.empty_label = None
+        for name in ("segments", "exclude_segments"):
+            if name in self.fields:
+                choice = self.fields[name]
+                choice.queryset = choice.queryset.filter(account=self.account).order_by("name")
+        when = self.fields.get("scheduled_for")
+        if isinstance(when, ZonedDateTimeField):
+            when.zone = ZoneInfo(self.account.timezone)
+            when.help_text = f"Time zone {self.account.timezone}. Blank: as soon as it is approved."
+
+    def _find_account(self) -> Account | None:
+        if self.instance.pk:
+            return self.instance.account
+        given = self.data.get(self.add_prefix("account")) or self.initial.get("account")
+        choice: Any = self.fields.get("account")
+        found = as_id(getattr(given, "pk", given))
+        if choice is None or found is None:
+            return None
+        account: Account | None = choice.queryset.filter(pk=found).first()
+        return account
+
+    def clean_scheduled_for(self) -> datetime | None:
+        when: datetime | None = self.cleaned_data["scheduled_for"]
+        if when and "scheduled_for" in self.changed_data and when <= timezone.now():
+            raise ValidationError("This is in the past. Leave it blank to send at once.")
+        return when
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if self.instance.pk and cleaned.get("seen_version") != _version(self.instance):
+            raise ValidationError(
+                "Not saved: the campaign was edited meanwhile. What you typed is still here; "
+                "open the campaign in another tab and carry your changes over.",
+                code="conflict",
+            )
+        if self.account is not None and all(name in cleaned for name in _TEXTS):
+            self._check_content(self.account, {name: cleaned[name] for name in _TEXTS})
+        return cleaned
+
+    def _check_content(self, account: Account, texts: dict[str, str]) -> None:
+        for problem in problems(_Written(account=account, **texts)):
+            place = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
+            field = problem.field if problem.field in self.fields else None
+            self.add_error(field, f"{place}{problem.message}")
+
+
+class ApproveForm(forms.Form):
+    """When it goes out, and which page was seen: an edit after it makes the approval void."""
+
+    NOW, AT = "now", "at"
+
+    seen_version = forms.IntegerField(widget=forms.HiddenInput)
+    seen_digest = forms.CharField(widget=forms.HiddenInput)
+    start = forms.ChoiceField(
+        label="Start", choices=((NOW, "at once"), (AT, "at this time:")), widget=forms.RadioSelect
+    )
+    scheduled_for = ZonedDateTimeField(label="Time", required=False)
+
+    def __init__(self, *args: Any, account: Account, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        when = self.fields["scheduled_for"]
+        assert isinstance(when, ZonedDateTimeField)
+        when.zone = ZoneInfo(account.timezone)
+        when.help_text = f"Time zone {account.timezone}."
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("start") == self.AT and "scheduled_for" in cleaned:
+            when = cleaned["scheduled_for"]
+            if when is None:
+                self.add_error("scheduled_for", "Say when.")
+            elif when <= timezone.now():
+                self.add_error("scheduled_for", "This is in the past.")
+        return cleaned
+
+    def moment(self) -> datetime | None:
+        """The moment that was chosen; ``None`` for "at once"."""
+        at = self.cleaned_data["start"] == self.AT
+        when: datetime | None = self.cleaned_data["scheduled_for"] if at else None
+        return when
+
+
+def _version(campaign: Campaign) -> int | None:
+    found = Campaign.objects.filter(pk=campaign.pk).values_list("version", flat=True).first()
+    return found

@@ -1,0 +1,278 @@
+"""The admin of the ledger: read-only, but for deciding about doubt and lifting a pause."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from campaigns.models import Campaign
+from subscribers.admin import AddressSearch, StyledMedia
+from subscribers.conf import conf
+from subscribers.confirming import confirmation
+from subscribers.models import Account
+from subscribers.scoping import (
+    AccountFilter,
+    ReadOnly,
+    ScopedAdmin,
+    ScopedFilter,
+    account_ids,
+)
+
+from . import doubt, pauses
+from .models import DeliveryEvent, Installation, Send, TransportPause, Worker
+
+#: Rows that one action decides about; more than that is a policy, not a look at each.
+MOST_DECIDED = 1000
+
+
+class CampaignFilter(ScopedFilter):
+    title = "campaign"
+    parameter_name = "campaign"
+    related = Campaign
+    lookup = "campaign"
+    ordering = ("-id",)
+    shown = 20
+
+    def label(self, row: Any) -> str:
+        return str(row)
+
+
+@admin.register(Send)
+class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
+    """One row per recipient. Rows move by the sender alone; staff decide about doubt."""
+
+    change_form_template = "admin/sendonce_sending/send/change_form.html"
+    list_display = ("recipient", "status", "campaign_name", "attempts", "answer", "last_moment")
+    list_select_related = ("campaign",)
+    list_filter = ("status", CampaignFilter, AccountFilter)
+    # By the id alone: no other order has an index, and there may be tens of millions.
+    sortable_by = ()
+    search_fields = ("email_lower__startswith", "job_id__exact")
+    search_help_text = "The beginning of an address, or a job id."
+    actions = ("send_again", "treat_as_sent")
+    fieldsets = (
+        (None, {"fields": ("recipient", "status", "reason", "answer")}),
+        (
+            "Message",
+            {"fields": ("account", "campaign", "subscriber", "content", "job_id", "expires")},
+        ),
+        (
+            "Hand-over",
+            {
+                "fields": (
+                    "attempts",
+                    "next_attempt_at",
+                    "handed_at",
+                    "sent_at",
+                    "settle_at",
+                    "provider_message_id",
+                    "worker",
+                    "lease_until",
+                    "claim_token",
+                    "doubt_tokens",
+                )
+            },
+        ),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("context")
+
+    @admin.display(description="recipient")
+    def recipient(self, obj: Send) -> str:
+        return obj.email or "erased person"
+
+    @admin.display(description="campaign")
+    def campaign_name(self, obj: Send) -> str:
+        return str(obj.campaign) if obj.campaign else "single message"
+
+    @admin.display(description="last answer")
+    def answer(self, obj: Send) -> str:
+        said = (obj.answer_code, obj.answer_enhanced, obj.answer_text)
+        words = " ".join(str(part) for part in said if part)
+        return f"{obj.answer_stage}: {words}" if words else obj.answer_stage or "-"
+
+    @admin.display(description="sent or handed over")
+    def last_moment(self, obj: Send) -> Any:
+        return obj.sent_at or obj.handed_at
+
+    def has_resolve_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.resolve_doubt")
+
+    @admin.action(permissions=["resolve"], description="Send again (in doubt or failed)")
+    def send_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return self._resolve(
+            request,
+            queryset.filter(status__in=(Send.Status.IN_DOUBT, Send.Status.FAILED)),
+            doubt.SEND_AGAIN,
+            title="Send again",
+            warning="Whoever is in doubt may have got the message already and would get it twice. "
+            "A campaign that was sent is sending again until these are done.",
+            button="Send again",
+        )
+
+    @admin.action(permissions=["resolve"], description="Treat as sent (in doubt)")
+    def treat_as_sent(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return self._resolve(
+            request,
+            queryset.filter(status=Send.Status.IN_DOUBT),
+            doubt.TREAT_AS_SENT,
+            title="Treat as sent",
+            warning="These rows count as sent. Whoever did not get the message does not get it.",
+            button="Treat as sent",
+        )
+
+    def _resolve(
+        self, request: HttpRequest, queryset: QuerySet[Any], decision: str, **page: str
+    ) -> HttpResponse | None:
+        chosen = list(queryset.order_by("pk")[: MOST_DECIDED + 1])
+        if len(chosen) > MOST_DECIDED:
+            self.message_user(
+                request,
+                f"More than {MOST_DECIDED} rows at once: nothing was changed. Choose fewer, or "
+                f"use the command resolve_doubt.",
+                messages.ERROR,
+            )
+            return None
+        if not chosen:
+            self.message_user(
+                request, "None of these rows is in a state to decide about.", messages.WARNING
+            )
+            return None
+        response = confirmation(self, request, queryset, **page)
+        if response is not None:
+            return response
+        decided = doubt.resolve(
+            chosen, decision, by=request.user, failed=decision == doubt.SEND_AGAIN
+        )
+        self.message_user(
+            request,
+            f"{page['title']}: {decided} of {len(chosen)} rows.",
+            messages.SUCCESS if decided == len(chosen) else messages.WARNING,
+        )
+        return None
+
+    def render_change_form(
+        self,
+        request: Any,
+        context: Any,
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        if obj is not None:
+            list_url = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+            context.update(
+                story=[_told(event) for event in obj.events.order_by("pk")[:200]],
+                list_url=reverse(list_url, current_app=self.admin_site.name),
+                decisions=self._decisions(request, obj),
+            )
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def _decisions(self, request: HttpRequest, send: Send) -> list[tuple[str, str]]:
+        """The actions that make sense for this row, as (name, label)."""
+        if not self.has_resolve_permission(request):
+            return []
+        again = ("send_again", "Send again…")
+        return {
+            Send.Status.IN_DOUBT: [again, ("treat_as_sent", "Treat as sent…")],
+            Send.Status.FAILED: [again],
+        }.get(Send.Status(send.status), [])
+
+
+def _told(event: DeliveryEvent) -> dict[str, Any]:
+    """One event of a send's story, in words."""
+    said = (event.code, event.enhanced, event.text)
+    words = " ".join(str(part) for part in said if part)
+    return {
+        "at": event.at,
+        "what": event.kind.replace("_", " "),
+        "why": event.reason.replace("_", " ") or "-",
+        "attempt": event.attempt or "-",
+        "answer": ": ".join(filter(None, (event.stage, words))) or "-",
+        "by": event.by_name or "-",
+    }
+
+
+@admin.register(DeliveryEvent)
+class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
+    list_display = ("at", "kind", "recipient", "reason", "stage", "code", "text")
+    list_select_related = ("send",)
+    list_filter = (AccountFilter,)
+    sortable_by = ()
+    search_fields = ("event_id__exact",)
+    search_help_text = "A provider's event id."
+
+    @admin.display(description="recipient")
+    def recipient(self, obj: DeliveryEvent) -> str:
+        return (obj.send.email or "erased person") if obj.send else "-"
+
+
+@admin.register(Worker)
+class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
+    """Senders, of the whole installation: they have no account."""
+
+    list_display = ("__str__", "state", "lanes", "started", "seen", "note")
+    sortable_by = ()
+    show_full_result_count = False
+    paginator = ScopedAdmin.paginator
+
+    @admin.display(description="state")
+    def state(self, obj: Worker) -> str:
+        return worker_state(obj, silent_after=timedelta(seconds=conf.LEASE))
+
+
+def worker_state(worker: Worker, *, silent_after: timedelta) -> str:
+    """In a word; ``silent`` is a sender that neither signed off nor was seen lately."""
+    if worker.ended:
+        return "signed off"
+    return "running" if timezone.now() - worker.seen < silent_after else "silent"
+
+
+@admin.register(TransportPause)
+class TransportPauseAdmin(StyledMedia, ReadOnly, ScopedAdmin):
+    """What takes no mail now, and why. Deleting a pause lifts it: the next message tries."""
+
+    list_display = ("alias", "whose", "reason", "since", "failures", "probe_at")
+    list_select_related = ("account",)
+    sortable_by = ()
+
+    @admin.display(description="account")
+    def whose(self, obj: TransportPause) -> str:
+        return str(obj.account) if obj.account else "all that use it"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        every = admin.ModelAdmin.get_queryset(self, request)
+        ids = account_ids(request)
+        if ids is None:
+            return every
+        used = Account.objects.filter(pk__in=ids).values("transport")
+        return every.filter(Q(account__in=ids) | Q(account__isnull=True, alias__in=used))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # The transport itself is everybody's: one tenant's staff do not lift its pause.
+        may = admin.ModelAdmin.has_delete_permission(self, request, obj)
+        return (
+            may and obj is not None and (obj.account_id is not None or account_ids(request) is None)
+        )
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        pauses.lift(obj.alias, obj.account_id)
+
+
+@admin.register(Installation)
+class InstallationAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
+    """What makes this installation itself; for superusers, as it is no tenant's."""
+
+    list_display = ("namespace", "system_identifier", "timeline")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        every = super().get_queryset(request)
+        return every if account_ids(request) is None else every.none()

@@ -1,0 +1,339 @@
+"""The state of the sending, as facts: what ``sender_status`` prints and a page may show.
+
+Each function asks one question and answers with plain data (``dataclasses.asdict`` makes it
+JSON). All are cheap on a table of ten million sends: they go by partial indexes, never by a
+count of what is done. Times are the database's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.db.models import Count, F, Min, Q
+
+from campaigns.models import Campaign
+
+from .models import DeliveryEvent, Send, TransportPause, Worker
+
+#: A worker that was seen so long ago is lost: it beats every two seconds.
+ALIVE_WITHIN = timedelta(seconds=10)
+#: How far back workers that are gone, campaigns that are over, and failures are told.
+RECENT = timedelta(days=1)
+#: The most rows of one kind; a status that scrolls is none.
+MOST = 50
+#: The latest events that failures are grouped from.
+EVENTS = 2000
+FAILURES = ("bounced", "failed", "in_doubt", "retry")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFact:
+    """``state`` is ``alive``, ``ended`` (signed off) or ``lost`` (silent, did not sign off)."""
+
+    id: int
+    host: str
+    pid: int
+    lanes: int
+    state: str
+    started: datetime
+    seen: datetime
+    holds: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFact:
+    """``done`` people are finished with, ``open`` ones still wait; both None before it starts.
+
+    ``rate`` is people a second between two looks, None when there was only one. ``building``:
+    the audience is still being counted.
+    """
+
+    id: int
+    name: str
+    account: str
+    status: str
+    reason: str
+    scheduled_for: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    audience: int
+    done: int | None
+    open: int | None
+    queued: int
+    in_flight: int
+    retry: int
+    in_doubt: int
+    building: bool
+    next_retry: datetime | None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseFact:
+    """``account`` None: the transport takes nothing from anybody."""
+
+    transport: str
+    account: str | None
+    stage: str
+    reason: str
+    since: datetime
+    failures: int
+    probe_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtFact:
+    """Rows in doubt; ``campaign`` None: transactional. ``settles_at`` is when the first of them
+    is settled by the account's policy, None when they are held for evidence or a person."""
+
+    campaign: int | None
+    name: str
+    reason: str
+    rows: int
+    settles_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalFact:
+    """Messages without campaign that still wait."""
+
+    queued: int
+    in_flight: int
+    retry: int
+    next_retry: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureFact:
+    """Events of one kind and reason among the latest; ``latest`` is what was said last."""
+
+    kind: str
+    reason: str
+    events: int
+    last: datetime
+    latest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Everything, as of ``now``. ``ended_workers`` counts those of the last day that signed off;
+    the list has the latest few."""
+
+    now: datetime
+    workers: list[WorkerFact]
+    ended_workers: int
+    campaigns: list[CampaignFact]
+    transactional: TransactionalFact
+    pauses: list[PauseFact]
+    doubts: list[DoubtFact]
+    failures: list[FailureFact]
+
+
+def status() -> Status:
+    """Look at everything once."""
+    now = database_time()
+    return Status(
+        now=now,
+        workers=workers(now),
+        ended_workers=Worker.objects.filter(ended__gte=now - RECENT).count(),
+        campaigns=campaigns(now),
+        transactional=transactional(),
+        pauses=pauses(),
+        doubts=doubts(),
+        failures=failures(now),
+    )
+
+
+def database_time() -> datetime:
+    """The clock that leases, retries and schedules go by."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (now,) = cursor.fetchone()
+    return now
+
+
+def worker_state(ended: datetime | None, seen: datetime, now: datetime) -> str:
+    """``ended``, ``alive`` or ``lost``."""
+    if ended is not None:
+        return "ended"
+    return "alive" if now - seen <= ALIVE_WITHIN else "lost"
+
+
+def workers(now: datetime) -> list[WorkerFact]:
+    """Those alive, those lost within a day (or that still hold rows), the last few that ended."""
+    in_flight = Send.objects.filter(status__in=["claimed", "sending"], worker__isnull=False)
+    held = Counter(dict(in_flight.values_list("worker").annotate(n=Count("pk"))))
+    here = Worker.objects.filter(
+        Q(ended__isnull=True, seen__gte=now - RECENT) | Q(pk__in=list(held))
+    ).order_by("-pk")[:MOST]
+    gone = Worker.objects.filter(ended__gte=now - RECENT).order_by("-pk")[:5]
+    found = {worker.pk: worker for worker in (*here, *gone)}
+    return [
+        WorkerFact(
+            id=pk,
+            host=worker.host,
+            pid=worker.pid,
+            lanes=worker.lanes,
+            state=worker_state(worker.ended, worker.seen, now),
+            started=worker.started,
+            seen=worker.seen,
+            holds=held[pk],
+            note=worker.note,
+        )
+        for pk, worker in sorted(found.items())
+    ]
+
+
+def campaigns(now: datetime) -> list[CampaignFact]:
+    """Running, paused and approved ones, drafts put back with a reason, and the day's finished."""
+    wanted = Campaign.objects.filter(
+        Q(status__in=["approved", "sending", "paused"])
+        | (Q(status="draft") & ~Q(status_reason=""))
+        | Q(status__in=["sent", "canceled"], finished_at__gte=now - RECENT)
+        | Q(status="canceled", started_at__gte=now - RECENT)
+    )
+    chosen = list(
+        wanted.select_related("account").defer("body", "text_body").order_by("-pk")[:MOST]
+    )
+    ids = [campaign.pk for campaign in chosen]
+    queued = _by_campaign(ids, Q(status="queued"))
+    flying = _by_campaign(ids, Q(status__in=["claimed", "sending"]))
+    retry = _by_campaign(ids, Q(status="retry"))
+    doubt = _by_campaign(ids, Q(status="in_doubt"))
+    due = dict(
+        Send.objects.filter(campaign__in=ids, status="retry")
+        .values_list("campaign")
+        .annotate(first=Min("next_attempt_at"))
+    )
+    return [
+        _campaign_fact(
+            campaign,
+            queued=queued[campaign.pk],
+            in_flight=flying[campaign.pk],
+            retry=retry[campaign.pk],
+            in_doubt=doubt[campaign.pk],
+            next_retry=due.get(campaign.pk),
+        )
+        for campaign in reversed(chosen)
+    ]
+
+
+def _campaign_fact(
+    campaign: Campaign,
+    *,
+    queued: int,
+    in_flight: int,
+    retry: int,
+    in_doubt: int,
+    next_retry: datetime | None,
+) -> CampaignFact:
+    started = campaign.started_at is not None
+    left = queued + in_flight + retry
+    return CampaignFact(
+        id=campaign.pk,
+        name=campaign.name,
+        account=campaign.account.slug,
+        status=campaign.status,
+        reason=campaign.status_reason,
+        scheduled_for=campaign.scheduled_for,
+        started_at=campaign.started_at,
+        finished_at=campaign.finished_at,
+        audience=campaign.audience,
+        done=max(0, campaign.audience - left) if started else None,
+        open=left if started else None,
+        queued=queued,
+        in_flight=in_flight,
+        retry=retry,
+        in_doubt=in_doubt,
+        building=campaign.status in ("sending", "paused") and campaign.built_at is None,
+        next_retry=next_retry,
+    )
+
+
+def _by_campaign(ids: list[int], condition: Q) -> Counter[int]:
+    rows = Send.objects.filter(condition, campaign__in=ids).order_by()
+    return Counter(dict(rows.values_list("campaign").annotate(n=Count("pk"))))
+
+
+def transactional() -> TransactionalFact:
+    """What waits without a campaign."""
+    rows = Send.objects.filter(campaign__isnull=True).order_by()
+    retry = rows.filter(status="retry").aggregate(n=Count("pk"), first=Min("next_attempt_at"))
+    return TransactionalFact(
+        queued=rows.filter(status="queued").count(),
+        in_flight=rows.filter(status__in=["claimed", "sending"]).count(),
+        retry=retry["n"],
+        next_retry=retry["first"],
+    )
+
+
+def pauses() -> list[PauseFact]:
+    """Transports that take no mail now."""
+    return [
+        PauseFact(
+            transport=pause.alias,
+            account=pause.account.slug if pause.account else None,
+            stage=pause.stage,
+            reason=pause.reason,
+            since=pause.since,
+            failures=pause.failures,
+            probe_at=pause.probe_at,
+        )
+        for pause in TransportPause.objects.select_related("account").order_by("pk")[:MOST]
+    ]
+
+
+def doubts() -> list[DoubtFact]:
+    """Rows in doubt by campaign and reason, most first."""
+    rows = (
+        Send.objects.filter(status="in_doubt")
+        .order_by()
+        .values("campaign", "reason", name=F("campaign__name"))
+        .annotate(n=Count("pk"), settles=Min("settle_at"))
+        .order_by("-n", "campaign", "reason")[:MOST]
+    )
+    return [
+        DoubtFact(
+            campaign=row["campaign"],
+            name=row["name"] or "transactional",
+            reason=row["reason"],
+            rows=row["n"],
+            settles_at=row["settles"],
+        )
+        for row in rows
+    ]
+
+
+def failures(now: datetime) -> list[FailureFact]:
+    """The latest events that were no success, grouped by kind and reason, most first."""
+    latest = DeliveryEvent.objects.order_by("-pk").values_list(
+        "kind", "reason", "at", "code", "text"
+    )
+    groups: dict[tuple[str, str], list[tuple[datetime, str]]] = {}
+    for kind, reason, at, code, text in latest[:EVENTS]:
+        if kind in FAILURES and at >= now - RECENT:
+            said = f"{code} {text}".strip() if code else text
+            groups.setdefault((kind, reason), []).append((at, said))
+    return sorted(
+        (
+            FailureFact(
+                kind=kind, reason=reason, events=len(told), last=told[0][0], latest=told[0][1]
+            )
+            for (kind, reason), told in groups.items()
+        ),
+        key=lambda fact: (-fact.events, fact.kind, fact.reason),
+    )
+
+
+def rate(before: CampaignFact, after: CampaignFact, seconds: float) -> float | None:
+    """People a second between two looks. None when the audience grew or rows opened again: then
+    nobody can tell from these two."""
+    if before.done is None or after.done is None or seconds <= 0:
+        return None
+    if before.audience != after.audience or after.done < before.done:
+        return None
+    return (after.done - before.done) / seconds

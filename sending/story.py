@@ -1,0 +1,207 @@
+"""The story of one address: everything that was sent to it or not, and why, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+from django.utils import timezone
+
+from subscribers.addresses import canonical, erased_hashes, lower
+from subscribers.models import Account, Membership, Subscriber, Suppression
+
+from .models import DeliveryEvent, Send
+
+#: The latest sends that are told, and events of each.
+MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What an account knows of the address. ``segments``: those left are marked so."""
+
+    account: str
+    status: str
+    since: datetime
+    consent_source: str
+    segments: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why the address must not get mail; ``account`` None: from nobody here."""
+
+    account: str | None
+    reason: str
+    created: datetime
+    expires: datetime | None
+    evidence: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to one of the sends."""
+
+    at: datetime
+    kind: str
+    reason: str
+    stage: str
+    code: int | None
+    enhanced: str
+    text: str
+    attempt: int | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One message to the address; ``campaign`` None: a transactional one, named by its job."""
+
+    send: int
+    account: str
+    campaign: int | None
+    name: str
+    campaign_status: str
+    status: str
+    reason: str
+    attempts: int
+    handed_at: datetime | None
+    sent_at: datetime | None
+    next_attempt_at: datetime | None
+    answer: str
+    events: list[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Oldest first. ``address`` is how it is stored."""
+
+    address: str
+    people: list[Person]
+    blocks: list[Block]
+    chapters: list[Chapter]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.people or self.blocks or self.chapters)
+
+
+def story(address: str) -> Story:
+    """Everything known of ``address`` in all accounts, also after it was erased."""
+    email = canonical(address)
+    folded, hashes = lower(email), erased_hashes(email)
+    accounts = dict(Account.objects.values_list("pk", "slug"))
+    # By account and address: the index of a person's story. An erased one has only the hash.
+    sends = Send.objects.filter(
+        Q(account__in=list(accounts), email_lower=folded) | Q(pk__in=_erased_sends(folded, hashes))
+    )
+    return Story(
+        address=email,
+        people=_people(folded, accounts),
+        blocks=_blocks(folded, hashes, accounts),
+        chapters=_chapters(
+            sends.select_related("campaign")
+            .defer("campaign__body", "campaign__text_body")
+            .order_by("-pk")[:MOST],
+            accounts,
+        ),
+    )
+
+
+def _erased_sends(folded: str, hashes: list[str]) -> list[int]:
+    """Rows of an erased person. Only looked for when a suppression says that there is one:
+    the hash of a send has an index within its campaign only."""
+    if not Suppression.objects.filter(email_hash__in=hashes).exists():
+        return []
+    return list(Send.objects.filter(email_hash__in=hashes).values_list("pk", flat=True)[:MOST])
+
+
+def _people(folded: str, accounts: dict[int, str]) -> list[Person]:
+    found = Subscriber.objects.filter(account__in=list(accounts), email_lower=folded)
+    return [
+        Person(
+            account=accounts[person.account_id],
+            status=person.status,
+            since=_since(person),
+            consent_source=person.consent_source,
+            segments=_segments(person),
+        )
+        for person in found.order_by("pk")
+    ]
+
+
+def _since(person: Subscriber) -> datetime:
+    if person.status == Subscriber.Status.UNSUBSCRIBED and person.unsubscribed_at:
+        return person.unsubscribed_at
+    return person.confirmed_at or person.created
+
+
+def _segments(person: Subscriber) -> list[str]:
+    members = Membership.objects.filter(subscriber=person).select_related("segment")
+    return [
+        f"{m.segment.slug} (left {m.left_at:%Y-%m-%d})" if m.left_at else m.segment.slug
+        for m in members.order_by("segment__slug")
+    ]
+
+
+def _blocks(folded: str, hashes: list[str], accounts: dict[int, str]) -> list[Block]:
+    now = timezone.now()
+    found = Suppression.objects.filter(Q(email_lower=folded) | Q(email_hash__in=hashes))
+    return [
+        Block(
+            account=accounts.get(block.account_id) if block.account_id else None,
+            reason=block.reason,
+            created=block.created,
+            expires=block.expires,
+            evidence=block.evidence,
+            holds=block.expires is None or block.expires > now,
+        )
+        for block in found.order_by("created")
+    ]
+
+
+def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
+    rows = sorted(sends, key=lambda send: send.pk)
+    events: dict[int, list[Event]] = {row.pk: [] for row in rows}
+    for event in DeliveryEvent.objects.filter(send__in=list(events)).order_by("pk"):
+        assert event.send_id is not None
+        events[event.send_id].append(
+            Event(
+                at=event.at,
+                kind=event.kind,
+                reason=event.reason,
+                stage=event.stage,
+                code=event.code,
+                enhanced=event.enhanced,
+                text=event.text,
+                attempt=event.attempt,
+                by=event.by_name,
+            )
+        )
+    return [
+        Chapter(
+            send=row.pk,
+            account=accounts.get(row.account_id, str(row.account_id)),
+            campaign=row.campaign_id,
+            name=row.campaign.name if row.campaign else row.job_id,
+            campaign_status=row.campaign.status if row.campaign else "",
+            status=row.status,
+            reason=row.reason,
+            attempts=row.attempts,
+            handed_at=row.handed_at,
+            sent_at=row.sent_at,
+            next_attempt_at=row.next_attempt_at if row.status == Send.Status.RETRY else None,
+            answer=said(row.answer_code, row.answer_enhanced, row.answer_text),
+            events=events[row.pk],
+        )
+        for row in rows
+    ]
+
+
+def said(code: int | None, enhanced: str, text: str) -> str:
+    """The relay's words on one line, each part once: its text often begins with the code."""
+    begun = text.startswith(enhanced) if enhanced else True
+    return " ".join(filter(None, [str(code or ""), "" if begun else enhanced, text]))

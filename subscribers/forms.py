@@ -1,0 +1,181 @@
+"""Admin forms of this app: every entrance stores an address in its one written form."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib.admin.widgets import AdminEmailInputWidget
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from .addresses import AddressError, lower, normalize
+from .conf import conf
+from .models import Account, Membership, Subscriber, Suppression
+from .suppression import is_suppressed
+
+Status = Subscriber.Status
+#: What staff may turn a status into. Unsubscribing is an action of its own, and only a new
+#: confirmed double opt-in lifts it.
+STATUS_CHOICES: dict[str | None, tuple[str, ...]] = {
+    None: (Status.PENDING, Status.CONFIRMED),
+    Status.PENDING: (Status.PENDING, Status.CONFIRMED),
+    Status.CONFIRMED: (Status.CONFIRMED,),
+    Status.UNSUBSCRIBED: (Status.UNSUBSCRIBED,),
+}
+#: Reasons that staff can give by hand; an erasure is more than an entry in this list.
+BY_HAND = (
+    Suppression.Reason.MANUAL,
+    Suppression.Reason.UNSUBSCRIBED,
+    Suppression.Reason.COMPLAINT,
+    Suppression.Reason.HARD_BOUNCE,
+)
+
+
+class AddressField(forms.CharField):
+    """An address as people type and paste it; cleaned to the form in which it is stored."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("max_length", 400)
+        kwargs.setdefault("widget", AdminEmailInputWidget())
+        super().__init__(**kwargs)
+
+    def clean(self, value: Any) -> str:
+        text = super().clean(value)
+        if not text:
+            return text
+        try:
+            return normalize(text)
+        except AddressError as error:
+            raise ValidationError(str(error)) from error
+
+
+class AccountForm(forms.ModelForm):
+    class Meta:
+        model = Account
+        fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._offer("timezone", sorted(available_timezones()))
+        self._offer("transport", sorted(conf.TRANSPORTS))
+
+    def _offer(self, name: str, known: list[str]) -> None:
+        """A choice of what there is, and of what is stored although it is no more."""
+        if name in self.fields:
+            stored = getattr(self.instance, name)
+            names = known if stored in known else [stored, *known]
+            self.fields[name].widget = forms.Select(choices=[(n, n) for n in names])
+
+
+class SubscriberForm(forms.ModelForm):
+    email = AddressField(label="Email")
+
+    class Meta:
+        model = Subscriber
+        fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "status" in self.fields:
+            allowed = STATUS_CHOICES[self.instance.status if self.instance.pk else None]
+            self.fields["status"].choices = [  # type: ignore[attr-defined]
+                choice for choice in Status.choices if choice[0] in allowed
+            ]
+
+    def clean_attributes(self) -> dict[str, Any]:
+        attributes = self.cleaned_data["attributes"]
+        if attributes in (None, "", []):
+            return {}
+        if not isinstance(attributes, dict):
+            raise ValidationError('Attributes are an object: {"first_name": "Ann"}.')
+        return attributes
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        account = self.instance.account if self.instance.pk else cleaned.get("account")
+        email = cleaned.get("email")
+        if account and email:
+            self._check_address(account, email)
+        if (
+            cleaned.get("status") == Status.CONFIRMED
+            and "status" in self.changed_data
+            and not cleaned.get("consent_source", "").strip()
+        ):
+            self.add_error("consent_source", "Say where the consent came from, to confirm it.")
+        return cleaned
+
+    def _check_address(self, account: Account, email: str) -> None:
+        same = Subscriber.objects.filter(account=account, email_lower=lower(email))
+        if same.exclude(pk=self.instance.pk).exists():
+            self.add_error("email", "This account has a subscriber with this address already.")
+        elif (not self.instance.pk or "email" in self.changed_data) and is_suppressed(
+            account, email
+        ):
+            self.add_error("email", "This address is suppressed: it must not get mail.")
+
+    def _get_validation_exclusions(self) -> set[str]:
+        # The address was validated by the rule of every entrance, which is wider than Django's
+        # (RFC 6531 local parts), and looked up by ``_check_address``.
+        return {*super()._get_validation_exclusions(), "email"}  # type: ignore[misc]
+
+    def save(self, commit: bool = True) -> Any:
+        if self.instance.status == Status.CONFIRMED and self.instance.confirmed_at is None:
+            self.instance.confirmed_at = timezone.now()
+        return super().save(commit)
+
+
+class SuppressionForm(forms.ModelForm):
+    email = forms.CharField(max_length=400, label="Email", widget=AdminEmailInputWidget())
+
+    class Meta:
+        model = Suppression
+        fields = ("account", "email", "reason", "evidence", "expires")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "reason" in self.fields:
+            self.fields["reason"].choices = [  # type: ignore[attr-defined]
+                (reason.value, reason.label) for reason in BY_HAND
+            ]
+
+    def clean_email(self) -> str:
+        typed = self.cleaned_data["email"].strip()
+        try:
+            return normalize(typed)
+        except AddressError as error:
+            # Saved past every entrance by the host's own code: it can be suppressed all the same.
+            account = self.cleaned_data.get("account")
+            stored = Subscriber.objects.filter(email_lower=lower(typed.replace("\0", "")))
+            if (stored.filter(account=account) if account else stored).exists():
+                return typed
+            raise ValidationError(str(error)) from error
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        expires, reason = cleaned.get("expires"), cleaned.get("reason")
+        if expires and reason in (Suppression.Reason.UNSUBSCRIBED, Suppression.Reason.COMPLAINT):
+            self.add_error("expires", "For this reason it can't expire.")
+        elif expires and expires <= timezone.now():
+            self.add_error("expires", "This is in the past.")
+        return cleaned
+
+    def validate_unique(self) -> None:
+        """An address that is suppressed already is no error: the stronger reason stays."""
+
+    def validate_constraints(self) -> None:
+        """As ``validate_unique``."""
+
+
+class MembershipForm(forms.ModelForm):
+    class Meta:
+        model = Membership
+        fields = ("segment", "subscriber")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        segment, subscriber = cleaned.get("segment"), cleaned.get("subscriber")
+        if segment and subscriber and segment.account_id != subscriber.account_id:
+            self.add_error("segment", "The segment and the subscriber are of different accounts.")
+        return cleaned

@@ -1,0 +1,112 @@
+"""Runs a command that kills itself (SIGKILL) when it reaches a named point for the n-th time.
+
+``python -m tests.crash.killable POINT COUNT run_sender --drain ...``. The points are woven in
+from here; the product knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+#: Around the COMMIT of these verbs, and before and after the verbs themselves.
+VERBS = ("claim", "hand_over", "settle")
+PLACES = ("before", "before_commit", "after_commit", "after")
+POINTS = (
+    *(f"{verb}:{place}" for verb in VERBS for place in PLACES),
+    "body:before_dot",
+    "body:after_dot",
+    "reply:read",
+)
+
+_lock = threading.Lock()
+_inside = threading.local()
+
+
+def main(point: str, count: int, arguments: list[str]) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    import django
+
+    django.setup()
+    weave(point, count)
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(["manage.py", *arguments])
+
+
+def weave(point: str, count: int) -> None:
+    """Wrap the functions of the sender so that ``point`` kills at its ``count``-th passing."""
+    left = [count]
+
+    def at(name: str) -> None:
+        if name != point:
+            return
+        with _lock:
+            left[0] -= 1
+            if left[0] <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+                signal.pause()
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    import sending.dispatcher
+    import sending.lanes
+    from sending.smtp_session import FINAL_DOT
+    from sending.smtp_wire import Wire
+    from sending.transports import SMTPSession
+
+    def around(verb: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            at(f"{verb}:before")
+            _inside.verb = verb
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                _inside.verb = None
+            at(f"{verb}:after")
+            return result
+
+        return wrapped
+
+    commit = BaseDatabaseWrapper._commit  # type: ignore[attr-defined]
+
+    def killing_commit(self: Any) -> Any:
+        verb = getattr(_inside, "verb", None)
+        at(f"{verb}:before_commit")
+        result = commit(self)
+        at(f"{verb}:after_commit")
+        return result
+
+    BaseDatabaseWrapper._commit = killing_commit  # type: ignore[attr-defined]
+    for module, verb in (
+        (sending.dispatcher, "claim"),
+        (sending.lanes, "hand_over"),
+        (sending.lanes, "settle"),
+    ):
+        setattr(module, verb, around(verb, getattr(module, verb)))
+
+    write, send = Wire.write, SMTPSession.send
+
+    def killing_write(self: Any, data: bytes, *args: Any, **kwargs: Any) -> Any:
+        if data == FINAL_DOT:
+            at("body:before_dot")
+        result = write(self, data, *args, **kwargs)
+        if data == FINAL_DOT:
+            at("body:after_dot")
+        return result
+
+    def killing_send(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = send(self, *args, **kwargs)
+        at("reply:read")
+        return result
+
+    Wire.write = killing_write  # type: ignore[method-assign]
+    SMTPSession.send = killing_send  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,63 @@
+"""SIGKILL at named points and at random moments; the sink's record is the oracle."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from campaigns.models import Campaign
+from tests.crash.conftest import Senders, Sink, addresses, make_campaign
+from tests.crash.killable import POINTS
+from tests.crash.oracle import check
+
+LANES, LOT = 3, 5
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_point(point: str, sink: Callable[..., Sink], senders: Senders) -> None:
+    relay = sink()
+    campaign = make_campaign(addresses(120))
+    mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
+    options = ("--lanes", str(LANES), "--lot", str(LOT))
+    for count in (1, 4):
+        victim = senders.start_killable(point, count, *options, **mail)
+        assert victim.wait(60) == -signal.SIGKILL, senders.log.read_text()
+    senders.drain(*options, **mail)
+    counts = check(campaign, relay.accepted(), doubt_at_most=2 * LANES * LOT, people=120)
+    assert counts["sent"] + counts["in_doubt"] == 120
+    campaign.refresh_from_db()
+    assert campaign.status == Campaign.Status.SENT
+    if point.startswith("claim") or point in ("hand_over:before", "hand_over:before_commit"):
+        # Nothing had been handed over by the lane that died; others may have been on the wire.
+        assert counts["in_doubt"] <= 2 * (LANES - 1) * LOT
+
+
+@pytest.mark.parametrize(("processes", "kills"), [(2, 12), (4, 12)])
+def test_killed_at_random(
+    processes: int, kills: int, sink: Callable[..., Sink], senders: Senders
+) -> None:
+    relay = sink("--delay", "0.004")
+    people = 900
+    campaign = make_campaign(addresses(people))
+    mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
+    options = ("--lanes", str(LANES), "--lot", str(LOT))
+    dice = random.Random()
+    running = [senders.start(*options, **mail) for _ in range(processes)]
+    for _ in range(kills):
+        relay.wait_for(min(len(relay.accepted()) + 15, people - 1))
+        time.sleep(dice.random() * 0.2)
+        victim = dice.randrange(processes)
+        running[victim].kill()
+        running[victim].wait()
+        running[victim] = senders.start(*options, **mail)
+    senders.drain(*options, **mail)
+    for process in running:
+        process.send_signal(signal.SIGTERM)
+    for process in running:
+        assert process.wait(60) == 0, senders.log.read_text()
+    counts = check(campaign, relay.accepted(), doubt_at_most=kills * LANES * LOT, people=people)
+    assert counts["sent"] + counts["in_doubt"] == people

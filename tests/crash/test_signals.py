@@ -1,0 +1,65 @@
+"""SIGTERM and SIGINT: finish what is on the wire, give back the rest, exit 0."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from sending.ledger import balance
+from sending.models import Send, Worker
+from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
+from tests.crash.oracle import check
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_leaves_nothing_in_doubt_and_nothing_in_hand(
+    number: int, sink: Callable[..., Sink], senders: Senders
+) -> None:
+    relay = sink("--delay", "0.02")
+    campaign = make_campaign(addresses(200))
+    mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
+    process = senders.start("--lanes", "4", **mail)
+    relay.wait_for(30)
+    process.send_signal(number)
+    assert process.wait(60) == 0, senders.log.read_text()
+    counts = check(campaign, relay.accepted(), doubt_at_most=0, people=200)
+    assert 30 <= counts["sent"] < 200
+    assert counts["sent"] == len(relay.accepted())
+    assert counts["claimed"] == counts["sending"] == 0
+    assert set(
+        Send.objects.filter(campaign=campaign, status="queued").values_list("attempts", flat=True)
+    ) == {0}, "the attempt of what was given back is refunded"
+    assert Worker.objects.get().ended is not None
+    senders.drain("--lanes", "4", **mail)
+    assert check(campaign, relay.accepted(), doubt_at_most=0, people=200)["sent"] == 200
+
+
+def test_the_message_on_the_wire_is_in_doubt_when_the_grace_is_over(
+    sink: Callable[..., Sink], senders: Senders
+) -> None:
+    relay = sink()
+    campaign = make_campaign(addresses(2, prefix="silent"))
+    process = senders.start(
+        "--lanes", "1", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}", SENDONCE_GRACE="1"
+    )
+    relay.wait_for(1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0, senders.log.read_text()
+    counts = check(campaign, relay.accepted(), doubt_at_most=1, people=2)
+    assert counts["in_doubt"] == 1
+    assert counts["queued"] == 1
+
+
+def test_a_second_signal_exits_at_once(sink: Callable[..., Sink], senders: Senders) -> None:
+    relay = sink()
+    campaign = make_campaign(addresses(1, prefix="silent"))
+    process = senders.start("--lanes", "1", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
+    relay.wait_for(1)
+    process.send_signal(signal.SIGTERM)
+    # The first signal has been seen when the stop has begun: nothing is claimed any more.
+    wait_until(lambda: process.poll() is None, "the sender waiting for the wire")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) in (128 + signal.SIGTERM, -signal.SIGTERM)
+    assert balance(campaign.pk).counts["sending"] == 1

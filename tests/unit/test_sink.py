@@ -1,0 +1,247 @@
+"""The sink as a process: its record is the oracle of every crash test, so it is tested first."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from sending.outcomes import Outcome, Stage, classify
+from sending.sink import Fault, Faults, accepted, read_record
+from sending.smtp import EmailBackend, SMTPFailure
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = b"Message-ID: <%d@example.org>\r\nSubject: s\r\n\r\nbody\r\n"
+
+
+@contextlib.contextmanager
+def sink(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sending.sink", "--port", "0", *options],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first.startswith("listening 127.0.0.1:"), first
+        yield process, int(first.rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def relay(port: int, **options: Any) -> EmailBackend:
+    return EmailBackend(
+        host="127.0.0.1", port=port, timeout=10, reply_timeout=10,
+        local_hostname="client.example.org", **options,
+    )  # fmt: skip
+
+
+def send(backend: EmailBackend, to: str, number: int = 1) -> tuple[str, int | None, Outcome]:
+    try:
+        said = backend.deliver("s@example.org", to, DATA % number)
+    except SMTPFailure as failure:
+        said = failure.answer
+    verdict = classify(said.stage, said.code, said.enhanced, said.text)
+    return said.stage, said.code, verdict.outcome
+
+
+def once(port: int, to: str, **options: Any) -> tuple[str, int | None, Outcome]:
+    backend = relay(port, **options)
+    try:
+        return send(backend, to)
+    finally:
+        backend.close()
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    return tmp_path / "record.jsonl"
+
+
+def test_what_is_acknowledged_is_on_the_record(record: Path) -> None:
+    with sink("--record", str(record)) as (process, port):
+        backend = relay(port)
+        for number in range(3):
+            assert send(backend, f"r{number}@example.org", number)[1] == 250
+        process.kill()  # nothing more is written after this
+        process.wait()
+        backend.close()
+    lines = read_record(record)
+    assert [line["recipient"] for line in lines] == [f"r{n}@example.org" for n in range(3)]
+    assert [line["message_id"] for line in lines] == [f"<{n}@example.org>" for n in range(3)]
+    assert {line["event"] for line in lines} == {"accepted"}
+    assert all(line["accepted"] and line["attempt"] == 1 and line["size"] > 40 for line in lines)
+    assert all(abs(line["time"] - time.time()) < 60 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("to", "first", "event", "taken"),
+    [
+        ("refuse-1@example.org", (Stage.RCPT, 550, Outcome.BOUNCED), "refused", False),
+        ("full-1@example.org", (Stage.RCPT, 452, Outcome.RETRY), "full", False),
+        ("greylist-1@example.org", (Stage.RCPT, 451, Outcome.RETRY), "greylisted", False),
+        ("defer-1@example.org", (Stage.DOT, 451, Outcome.RETRY), "deferred", False),
+        ("policy-1@example.org", (Stage.DOT, 550, Outcome.FAILED), "policy", False),
+        ("content-1@example.org", (Stage.DOT, 554, Outcome.FAILED), "content", False),
+        ("drop-1@example.org", (Stage.DOT, None, Outcome.IN_DOUBT), "dropped_after_dot", True),
+        ("dropbody-1@example.org", (Stage.BODY, None, Outcome.RETRY), "dropped_before_dot", False),
+        ("garbage-1@example.org", (Stage.DOT, None, Outcome.IN_DOUBT), "garbage", True),
+        ("slow-1@example.org", (Stage.DOT, 250, Outcome.SENT), "accepted", True),
+        ("ok-1@example.org", (Stage.DOT, 250, Outcome.SENT), "accepted", True),
+    ],
+)
+def test_a_fault_by_prefix(
+    record: Path, to: str, first: tuple[Stage, int | None, Outcome], event: str, taken: bool
+) -> None:
+    with sink("--record", str(record), "--slow-seconds", "0.1") as (_, port):
+        backend = relay(port)
+        assert send(backend, to) == first
+        # The session, or a new one, serves the next message.
+        assert send(backend, "next@example.org")[1] == 250
+        backend.close()
+    line = read_record(record)[0]
+    assert (line["event"], line["accepted"], line["recipient"]) == (event, taken, to)
+    assert len(accepted(read_record(record))) == 1 + taken
+
+
+def test_a_silent_sink_is_doubt(record: Path) -> None:
+    with sink("--record", str(record)) as (_, port):
+        backend = EmailBackend(host="127.0.0.1", port=port, reply_timeout=0.3)
+        assert send(backend, "silent-1@example.org") == (Stage.DOT, None, Outcome.IN_DOUBT)
+    assert [line["event"] for line in accepted(read_record(record))] == ["silent"]
+
+
+def test_the_greylist_opens_after_its_time_and_not_before(record: Path) -> None:
+    with sink("--record", str(record), "--greylist-seconds", "0.5") as (_, port):
+        backend = relay(port)
+        assert send(backend, "greylist-1@example.org")[1] == 451
+        assert send(backend, "greylist-1@example.org")[1] == 451
+        time.sleep(0.6)
+        assert send(backend, "greylist-1@example.org")[1] == 250
+        backend.close()
+    assert [line["attempt"] for line in read_record(record)] == [1, 2, 3]
+
+
+def test_a_drop_strikes_once_and_a_restart_remembers_it(record: Path) -> None:
+    with sink("--record", str(record)) as (_, port):
+        assert once(port, "drop-1@example.org")[1] is None
+    with sink("--record", str(record)) as (_, port):
+        assert once(port, "drop-1@example.org")[1] == 250
+    lines = accepted(read_record(record))
+    assert [(line["event"], line["attempt"]) for line in lines] == [
+        ("dropped_after_dot", 1),
+        ("accepted", 2),
+    ]
+
+
+def test_a_torn_line_is_left_out_and_does_not_swallow_the_next(record: Path) -> None:
+    record.write_bytes(b'{"event": "accepted", "accepted": true}\n{"event": "acc')
+    assert len(read_record(record)) == 1
+    with sink("--record", str(record)) as (_, port):
+        assert once(port, "a@example.org")[1] == 250
+    assert [line.get("recipient") for line in read_record(record)] == [None, "a@example.org"]
+    assert read_record(record.with_name("none")) == []
+
+
+def test_a_limit_of_messages_closes_without_a_word(record: Path) -> None:
+    options = ["--record", str(record), "--max-messages-per-connection", "2"]
+    with sink(*options) as (_, port):
+        backend = relay(port)
+        for number in range(7):
+            assert send(backend, f"r{number}@example.org")[1] == 250
+        backend.close()
+    assert len(accepted(read_record(record))) == 7
+
+
+def test_authentication() -> None:
+    with sink("--auth", "u:p:q") as (_, port):
+        assert once(port, "a@example.org")[:2] == (Stage.MAIL, 530)
+        assert once(port, "a@example.org", username="u", password="x")[:2] == (
+            Stage.AUTH,
+            535,
+        )
+        backend = relay(port, username="u", password="p:q")
+        assert send(backend, "a@example.org")[1] == 250
+        backend.close()
+
+
+def test_delay_counts_for_each_reply() -> None:
+    with sink("--delay", "0.05") as (_, port):
+        backend = relay(port)
+        started = time.monotonic()
+        assert send(backend, "a@example.org")[1] == 250
+        assert time.monotonic() - started >= 6 * 0.05  # greeting, EHLO, MAIL, RCPT, DATA, dot
+        backend.close()
+
+
+def test_many_connections_at_once_lose_nothing(record: Path) -> None:
+    with sink("--record", str(record)) as (process, port):
+
+        def lane(number: int) -> None:
+            backend = relay(port)
+            for n in range(50):
+                assert send(backend, f"r{number}-{n}@example.org", n)[1] == 250
+            backend.close()
+
+        threads = [threading.Thread(target=lane, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    seen = Counter(line["recipient"] for line in accepted(read_record(record)))
+    assert len(seen) == 400
+    assert set(seen.values()) == {1}
+
+
+def test_percentages_are_met_and_repeatable() -> None:
+    share = {Fault.GREYLIST: 5.0, Fault.REFUSE: 3.0, Fault.DROP: 1.0}
+    addresses = [f"person{n}@example.org" for n in range(20_000)]
+    faults = Faults(share, "seed")
+    count = Counter(faults.of(address) for address in addresses)
+    for fault, percent in share.items():
+        assert count[fault] / 200 == pytest.approx(percent, abs=0.6)
+    assert [faults.of(a) for a in addresses] == [Faults(share, "seed").of(a) for a in addresses]
+    assert [faults.of(a) for a in addresses] != [Faults(share, "other").of(a) for a in addresses]
+    assert faults.of("Person1@Example.org") is faults.of("person1@example.org")
+    assert Faults({Fault.DROP: 100}).of("refuse-a@example.org") is Fault.REFUSE
+    assert Faults().of("nobody-1@example.org") is Fault.NONE
+
+
+def test_percentages_by_command_line(record: Path) -> None:
+    with sink("--record", str(record), "--refuse", "100", "--seed", "7") as (_, port):
+        assert once(port, "a@example.org")[1] == 550
+    assert json.loads(record.read_text())["event"] == "refused"
+
+
+@pytest.mark.parametrize(
+    "options", [["--refuse", "60", "--drop", "60"], ["--auth", "nocolon"], ["--refuse", "-1"]]
+)
+def test_bad_options_are_one_plain_line(options: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sending.sink", "--port", "0", *options],
+        cwd=ROOT, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("sink: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_management_command_says_what_is_wrong() -> None:
+    with sink() as (_, port), pytest.raises(CommandError, match="sink: "):
+        call_command("sink", "--port", str(port))
