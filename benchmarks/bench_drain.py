@@ -120,8 +120,17 @@ def load(people: int) -> int:
 def drain(campaign_id: int, options: argparse.Namespace, environ: dict[str, str]) -> float:
     """Seconds from the start of the processes to the end of the last."""
     command = [
-        sys.executable, str(ROOT / "manage.py"), "run_sender", "--drain", "--no-progress",
-        "--campaign", str(campaign_id), "--lanes", str(options.lanes), "--lot", str(options.lot),
+        sys.executable,
+        str(ROOT / "manage.py"),
+        "run_sender",
+        "--drain",
+        "--no-progress",
+        "--campaign",
+        str(campaign_id),
+        "--lanes",
+        str(options.lanes),
+        "--lot",
+        str(options.lot),
     ]
     started = time.perf_counter()
     running = [
@@ -159,8 +168,19 @@ def ceiling(port: int, messages: int) -> float | None:
     if tool is None:
         return None
     command = [
-        tool, "-d", "-s", "20", "-l", "6000", "-m", str(messages), "-f", "news@example.org",
-        "-t", "person@example.org", f"127.0.0.1:{port}",
+        tool,
+        "-d",
+        "-s",
+        "20",
+        "-l",
+        "6000",
+        "-m",
+        str(messages),
+        "-f",
+        "news@example.org",
+        "-t",
+        "person@example.org",
+        f"127.0.0.1:{port}",
     ]
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)

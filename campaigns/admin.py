@@ -299,4 +299,4 @@ def _ledger(campaign: Campaign) -> dict[str, Any] | None:
 
 def _local(moment: Any, account: Account) -> str:
     local = timezone.localtime(moment, ZoneInfo(account.timezone))
-    return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
+    return f"{local.day} {local:%b %Y %H:%M} {local.tzname()}"

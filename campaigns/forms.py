@@ -18,6 +18,19 @@ from .content import problems
 from .models import Campaign
 
 
+class MomentInput(forms.DateTimeInput):
+    """The browser's own picker. It keeps seconds where there are some: a form saved untouched
+    must change nothing."""
+
+    input_type = "datetime-local"
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        if len(str(context["widget"]["value"] or "")) > len("2030-12-31T23:59"):
+            context["widget"]["attrs"]["step"] = "1"
+        return context
+
+
 class ZonedDateTimeField(forms.DateTimeField):
     """A moment, typed and shown in ``zone``: the account's, not the server's or the browser's.
 
@@ -25,9 +38,7 @@ class ZonedDateTimeField(forms.DateTimeField):
     """
 
     def __init__(self, *, zone: ZoneInfo | None = None, **kwargs: Any) -> None:
-        # Seconds are kept where there are some: a form saved untouched must change nothing.
-        attrs = {"type": "datetime-local", "step": "1", "class": "vDateTimeField"}
-        kwargs.setdefault("widget", forms.DateTimeInput(attrs=attrs))
+        kwargs.setdefault("widget", MomentInput())
         super().__init__(**kwargs)
         self.zone = zone or ZoneInfo("UTC")
 
@@ -40,6 +51,22 @@ class ZonedDateTimeField(forms.DateTimeField):
     def to_python(self, value: Any) -> datetime | None:
         with timezone.override(self.zone):
             return super().to_python(value)
+
+
+class SourceField(forms.CharField):
+    """A body as it was written. Browsers post line ends as CR LF whatever they were given: that
+    alone is no change, or saving an untouched form would take an approval back."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs["strip"] = False
+        super().__init__(**kwargs)
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        return text.replace("\r\n", "\n").replace("\r", "\n") if isinstance(text, str) else text
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(self.to_python(initial), data)
 
 
 @dataclass
@@ -73,6 +100,7 @@ class CampaignForm(forms.ModelForm):
     class Meta:
         model = Campaign
         fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
+        field_classes = {"body": SourceField, "text_body": SourceField}
         widgets = {
             "body": forms.Textarea(attrs={"rows": 20, "class": "sendonce-source"}),
             "text_body": forms.Textarea(attrs={"rows": 8, "class": "sendonce-source"}),

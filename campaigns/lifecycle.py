@@ -17,6 +17,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.utils.timezone import is_naive
 
 from . import hooks
 from .content import ContentError, compile_campaign
@@ -40,8 +41,10 @@ def approve(campaign: Campaign, *, by: Editor, scheduled_for: datetime | None = 
     ``scheduled_for`` (aware) overrides the campaign's own; when both are empty it means now.
     Raises ``WrongState``, ``Conflict`` when ``campaign`` was edited since it was read,
     ``ApprovalRefused`` when the content does not compile, nobody is addressed, or the account
-    asks for a second person.
+    asks for a second person, and ``ValueError`` for a time without a zone.
     """
+    if scheduled_for is not None and is_naive(scheduled_for):
+        raise ValueError("scheduled_for has no time zone; whose nine o'clock would it be?")
     with _decision(campaign) as now:
         found = _as_stored(campaign, "approve", Status.DRAFT)
         if found.version != campaign.version:

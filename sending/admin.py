@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
@@ -48,7 +49,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     """One row per recipient. Rows move by the sender alone; staff decide about doubt."""
 
     change_form_template = "admin/sendonce_sending/send/change_form.html"
-    list_display = ("recipient", "status", "campaign_name", "attempts", "answer", "last_moment")
+    list_display = ("recipient", "status", "campaign_name", "answer", "moment")
     list_select_related = ("campaign",)
     list_filter = ("status", CampaignFilter, AccountFilter)
     # By the id alone: no other order has an index, and there may be tens of millions.
@@ -57,7 +58,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     search_help_text = "The beginning of an address, or a job id."
     actions = ("send_again", "treat_as_sent")
     fieldsets = (
-        (None, {"fields": ("recipient", "status", "reason", "answer")}),
+        (None, {"fields": ("recipient", "status", "why", "answer")}),
         (
             "Message",
             {"fields": ("account", "campaign", "subscriber", "content", "job_id", "expires")},
@@ -76,7 +77,8 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
                     "lease_until",
                     "claim_token",
                     "doubt_tokens",
-                )
+                ),
+                "classes": ("collapse",),
             },
         ),
     )
@@ -98,9 +100,14 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         words = " ".join(str(part) for part in said if part)
         return f"{obj.answer_stage}: {words}" if words else obj.answer_stage or "-"
 
-    @admin.display(description="sent or handed over")
-    def last_moment(self, obj: Send) -> Any:
-        return obj.sent_at or obj.handed_at
+    @admin.display(description="why")
+    def why(self, obj: Send) -> str:
+        return obj.reason.replace("_", " ") or "-"
+
+    @admin.display(description="when")
+    def moment(self, obj: Send) -> str:
+        when = obj.sent_at or obj.handed_at
+        return f"{timezone.localtime(when):%Y-%m-%d %H:%M}" if when else "-"
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(f"{self.opts.app_label}.resolve_doubt")
@@ -173,6 +180,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
                 story=[_told(event) for event in obj.events.order_by("pk")[:200]],
                 list_url=reverse(list_url, current_app=self.admin_site.name),
                 decisions=self._decisions(request, obj),
+                zone=ZoneInfo(obj.account.timezone),
             )
         return super().render_change_form(request, context, add, change, form_url, obj)
 
@@ -222,6 +230,7 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     list_display = ("__str__", "state", "lanes", "started", "seen", "note")
     sortable_by = ()
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
     paginator = ScopedAdmin.paginator
 
     @admin.display(description="state")

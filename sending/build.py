@@ -59,10 +59,14 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
         if found is None:
             return None
         account_id, after = found
-        place: dict[str, int] = {
+        cursor.execute(sql.SEGMENTS, {"campaign": campaign_id})
+        include, exclude = cursor.fetchone()
+        place: dict[str, Any] = {
             "campaign": campaign_id,
             "account": account_id,
             "after": after,
+            "include": include,
+            "exclude": exclude,
         }
         cursor.execute(sql.CHUNK_END, {**place, "size": size})
         (upto,) = cursor.fetchone()
@@ -77,7 +81,7 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
         return Progress(inserted=inserted, done=False)
 
 
-def _sweep(cursor: Any, place: dict[str, int]) -> Progress | None:
+def _sweep(cursor: Any, place: dict[str, Any]) -> Progress | None:
     # The cursor stays where it is, but its row lock keeps another builder from committing a
     # chunk of newcomers after this sweep's snapshot, which would then miss them in its count.
     cursor.execute(sql.CHUNK_CURSOR, {**place, "upto": place["after"]})

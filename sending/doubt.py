@@ -26,7 +26,8 @@ def resolve(sends: Iterable[Send], decision: str, by: Any = None, *, failed: boo
     ``send_again`` queues them with fresh attempts and reopens a campaign that was ``sent``; an
     acceptance of the earlier hand-over that still comes makes the row ``sent`` and stops the
     repeat if it has not left. With ``failed`` it takes ``failed`` rows as well.
-    ``treat_as_sent`` closes them as ``sent``. Rows in other states, and rows of a canceled
+    A row whose lost worker may still live (its lease is not over, a minute at most) is left for
+    now. ``treat_as_sent`` closes them as ``sent``. Rows in other states, and rows of a canceled
     campaign for ``send_again``, are left as they are. Raises ``ValueError`` on another decision.
     """
     if decision not in DECISIONS:

@@ -127,7 +127,9 @@ class Display:
         here = closed(counts)
         self._own.add(now, here)
         done = total = left = None
-        if remaining is not None:
+        # A campaign that began after the count is not in it.
+        stale = remaining is not None and not remaining.total and here > remaining.closed_here
+        if remaining is not None and not stale:
             done, total = remaining.done(here), remaining.total
             self._all.add(now, done)
             left = eta(total - done, self._all.rate)
@@ -181,9 +183,9 @@ def fields(reading: Reading) -> dict[str, object]:
 
 
 def headline(reading: Reading) -> str:
-    """``612 of 1,000   98/s   4 s left``; the bar stands before it."""
+    """``612 of 1,000   98/s   4 s left``; what is unknown yet is ``...``."""
     if reading.total is None or reading.done is None:
-        return f"{speed(reading.rate)}"
+        return speed(reading.rate) if reading.rate else "..."
     if not reading.total:
         return "nothing to send"
     people = f"{reading.done:,} of {reading.total:,}{'+' if reading.building else ''}"

@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
 
 class SteadyConsole(Console):
-    """Never hides the cursor: a process that is killed could not show it again."""
+    """A console that neither needs a good end nor makes one."""
 
     def show_cursor(self, show: bool = True) -> bool:
+        """Never hides it: a process that is killed could not show it again."""
         return False
+
+    def on_broken_pipe(self) -> None:
+        """Say no more; ``rich`` would end the thread that happened to write."""
+        self.quiet = True
 
 
 class ConsoleStream(io.TextIOBase):

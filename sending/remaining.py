@@ -33,6 +33,8 @@ log = logging.getLogger("sendonce.sender")
 COUNT_LIMIT_MS = 2000
 #: A count that took t seconds is not made again for t times this.
 REST = 50
+#: Seconds between two counts while there is nothing to send.
+IDLE_EVERY = 0.5
 #: Seconds over which rates are taken.
 WINDOW = 10.0
 
@@ -132,7 +134,10 @@ class Watcher:
                 # The display does without; those who send report a database that is away.
                 log.debug("progress not counted: %s", error)
             took = clock.now() - begun
-            self._next = clock.now() + max(self.every, took * REST)
+            # A campaign that starts now is worth an early look.
+            idle = self.latest is None or not self.latest.total
+            every = min(self.every, IDLE_EVERY) if idle else self.every
+            self._next = clock.now() + max(every, took * REST)
             self._asked.clear()
 
     def count(self) -> Remaining:

@@ -48,20 +48,28 @@ _SUPPRESSED = f"""EXISTS (
       AND (x.account_id = p.account_id OR x.account_id IS NULL)
       AND (x.expires IS NULL OR x.expires > clock_timestamp()))"""
 
-_IS_MEMBER = f"""EXISTS (
-    SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
-    WHERE i.campaign_id = %(campaign)s AND m.subscriber_id = p.id AND m.left_at IS NULL)"""
-
-_IS_EXCLUDED = f"""EXISTS (
-    SELECT 1 FROM {MEMBERSHIP} m JOIN {EXCLUDE} e ON e.segment_id = m.segment_id
-    WHERE e.campaign_id = %(campaign)s AND m.subscriber_id = p.id AND m.left_at IS NULL)"""
-
 # The people a campaign addresses: confirmed, in a segment of it, in none that it excludes.
+# ``bounds`` limits every arm to a chunk of ids; without it in each, the planner reads all
+# memberships of a million for every chunk of a few thousand.
 _ELIGIBLE = f"""
     SELECT p.id, p.account_id, p.email, p.email_lower, {_SUPPRESSED} AS suppressed
     FROM {SUBSCRIBER} p
-    WHERE p.account_id = %(account)s AND p.status = 'confirmed'
-      AND {_IS_MEMBER} AND NOT {_IS_EXCLUDED}"""
+    WHERE p.account_id = %(account)s AND p.status = 'confirmed'{{person}}
+      AND p.id IN (SELECT m.subscriber_id FROM {MEMBERSHIP} m
+        WHERE m.segment_id = ANY(%(include)s::bigint[]) AND m.left_at IS NULL{{member}})
+      AND NOT EXISTS (SELECT 1 FROM {MEMBERSHIP} m
+        WHERE m.segment_id = ANY(%(exclude)s::bigint[]) AND m.left_at IS NULL{{member}}
+          AND m.subscriber_id = p.id)"""
+
+_ELIGIBLE_IN_CHUNK = _ELIGIBLE.format(
+    person="\n      AND p.id > %(after)s AND p.id <= %(upto)s",
+    member="\n        AND m.subscriber_id > %(after)s AND m.subscriber_id <= %(upto)s",
+)
+_ELIGIBLE_AT_ALL = _ELIGIBLE.format(person="", member="")
+
+SEGMENTS = f"""
+SELECT ARRAY(SELECT segment_id FROM {INCLUDE} WHERE campaign_id = %(campaign)s),
+    ARRAY(SELECT segment_id FROM {EXCLUDE} WHERE campaign_id = %(campaign)s)"""
 
 _INSERT_SENDS = f"""
     INSERT INTO {SEND} (account_id, campaign_id, subscriber_id, email, job_id, status, reason,
@@ -95,16 +103,19 @@ WHERE id = %(campaign)s AND status = 'sending' AND built_at IS NULL
 
 # People are counted in the snapshot that inserts them. Somebody whose address already has a row
 # (two people swapped addresses while the build ran) is the same recipient, not another one.
+# LATERAL with LIMIT: two index probes a person. A plain join of a table that grew since its
+# last ANALYZE reads all rows of the campaign for every chunk.
 CHUNK_INSERT = f"""
-WITH eligible AS MATERIALIZED ({_ELIGIBLE}
-      AND p.id > %(after)s AND p.id <= %(upto)s
+WITH eligible AS MATERIALIZED ({_ELIGIBLE_IN_CHUNK}
 ), inserted AS ({_INSERT_SENDS}
     ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status
 ), noted AS ({_NOTE_SUPPRESSED}
 ), people AS (
     SELECT count(*) AS n FROM eligible e
-    LEFT JOIN {SEND} own ON own.campaign_id = %(campaign)s AND own.subscriber_id = e.id
-    LEFT JOIN {SEND} same ON same.campaign_id = %(campaign)s AND same.email_lower = e.email_lower
+    LEFT JOIN LATERAL (SELECT s.id FROM {SEND} s
+        WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = e.id LIMIT 1) own ON true
+    LEFT JOIN LATERAL (SELECT s.id FROM {SEND} s
+        WHERE s.campaign_id = %(campaign)s AND s.email_lower = e.email_lower LIMIT 1) same ON true
     WHERE own.id IS NULL AND same.id IS NULL
 )
 UPDATE {CAMPAIGN} SET audience = audience + (SELECT n FROM people)
@@ -114,7 +125,7 @@ RETURNING (SELECT count(*) FROM inserted), (SELECT n FROM people)"""
 # The closing sweep: insert whoever a slow import committed behind the cursor and count, in the
 # same snapshot, the people: those eligible now, and those who were when their row was made.
 SWEEP = f"""
-WITH eligible AS MATERIALIZED ({_ELIGIBLE}
+WITH eligible AS MATERIALIZED ({_ELIGIBLE_AT_ALL}
 ), rows AS MATERIALIZED (
     SELECT subscriber_id, email_lower FROM {SEND} WHERE campaign_id = %(campaign)s
 ), missing AS MATERIALIZED (
@@ -240,6 +251,10 @@ WITH lot AS (
             WHERE x.email_hash = ANY(string_to_array(lot.hashes, ','))
               AND (x.account_id = s.account_id OR x.account_id IS NULL)) THEN 'suppressed'
         WHEN s.campaign_id IS NULL THEN 'go'
+        WHEN EXISTS (
+            SELECT 1 FROM {SEND} o
+            WHERE o.campaign_id = s.campaign_id AND o.email_hash IS NOT NULL
+              AND o.email_hash = ANY(string_to_array(lot.hashes, ','))) THEN 'erased'
         WHEN p.id IS NULL THEN 'erased'
         WHEN p.status <> 'confirmed' THEN 'unsubscribed'
         WHEN NOT EXISTS (
@@ -400,7 +415,7 @@ UPDATE {SEND} s SET
         WHEN s.status = 'sending' THEN 'worker_lost'
         WHEN c.status = 'canceled' THEN 'canceled'
         ELSE s.reason END,
-    lease_until = NULL,
+    lease_until = CASE WHEN s.status = 'sending' THEN s.lease_until END,
     worker_id = CASE WHEN s.status = 'sending' THEN s.worker_id END
 FROM lost
 JOIN {SEND} same ON same.id = lost.id
@@ -422,15 +437,21 @@ WITH doomed AS MATERIALIZED (
     SELECT s.id FROM {SEND} s
     WHERE s.campaign_id = %(campaign)s AND s.status IN ('queued', 'retry', 'claimed')
     ORDER BY s.id LIMIT %(size)s FOR NO KEY UPDATE OF s
+), closed AS (
+    UPDATE {SEND} s SET
+        status = CASE WHEN {_DOUBTED} THEN 'in_doubt' ELSE 'canceled' END,
+        claim_token = CASE WHEN {_DOUBTED} THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
+        doubt_tokens = CASE WHEN {_DOUBTED} THEN trim_array(s.doubt_tokens, 1)
+            ELSE s.doubt_tokens END,
+        lease_until = NULL, worker_id = NULL, reason = 'canceled'
+    FROM doomed WHERE s.id = doomed.id AND s.status IN ('queued', 'retry', 'claimed')
+    RETURNING s.id, s.account_id, s.status
+), noted AS (
+    INSERT INTO {EVENT} (send_id, account_id, kind, stage, enhanced, text, reason, by_name, at)
+    SELECT id, account_id, status, 'local', '', %(text)s, 'canceled', '', clock_timestamp()
+    FROM closed
 )
-UPDATE {SEND} s SET
-    status = CASE WHEN {_DOUBTED} THEN 'in_doubt' ELSE 'canceled' END,
-    claim_token = CASE WHEN {_DOUBTED} THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
-    doubt_tokens = CASE WHEN {_DOUBTED} THEN trim_array(s.doubt_tokens, 1)
-        ELSE s.doubt_tokens END,
-    lease_until = NULL, worker_id = NULL, reason = 'canceled'
-FROM doomed WHERE s.id = doomed.id AND s.status IN ('queued', 'retry', 'claimed')
-RETURNING s.id, s.account_id, s.status"""
+SELECT count(*) FROM closed"""
 
 # A cancel that died half-way. Claimed rows need no look: hand-over or rescue closes them.
 CANCELED_WITH_OPEN_ROWS = f"""
@@ -468,12 +489,15 @@ RETURNING s.id, s.account_id, s.status, s.reason"""
 
 # --- doubt -----------------------------------------------------------------------------------
 
-# The hand-over's token moves to the tokens in doubt, so that its acceptance still counts.
+# The hand-over's token moves to the tokens in doubt, so that its acceptance still counts. A row
+# relabelled because its worker's session was lost keeps its lease: until that is over the worker
+# may be alive and send it, so not even a person sends it again before.
 SEND_AGAIN = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id, s.status FROM {SEND} s
     WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
       AND (s.status = 'in_doubt' OR (s.status = 'failed' AND %(failed)s))
+      AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
       AND (NOT %(due_only)s OR s.settle_at <= clock_timestamp())
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )

@@ -88,6 +88,7 @@ class Sender:
     def stop(self) -> None:
         """Stop claiming, let the messages on the wire finish, give back the rest, sign off."""
         shared = self.shared
+        log.info("finishing what is on the wire", extra={"event": "sender_stopping"})
         shared.stopping.set()
         shared.wake()
         shared.ready.wake()

@@ -84,6 +84,8 @@ class ScopedAdmin(ScopedChoices, admin.ModelAdmin):
     account_lookup = "account_id"
     paginator = BoundedPaginator
     show_full_result_count = False
+    # Facets are counts of the whole table, one per choice.
+    show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
     list_max_show_all = 200
 

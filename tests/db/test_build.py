@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from campaigns import gate, lifecycle
@@ -31,7 +31,7 @@ from .racing import Race
 from .rows import assert_identity, campaign_to, kinds_of, member
 
 
-def _rows(campaign: Campaign) -> dict[str, str]:
+def _rows(campaign: Campaign) -> dict[str | None, str]:
     """``{address: status}``."""
     return dict(Send.objects.filter(campaign=campaign).values_list("email", "status"))
 
@@ -372,6 +372,25 @@ def test_a_builder_that_dies_in_a_chunk_leaves_nothing_half_done(
     assert_identity(campaign)
     _finish_build(campaign, size=2)
     assert campaign.audience == Send.objects.count() == 6
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_chunk_with_somebody_deleted_meanwhile_is_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    campaign = campaign_to(3)
+    gone = _people(campaign)[1]
+    with Race() as race:
+        halt = race.halt()
+        monkeypatch.setattr(build, "Progress", halt.behind(Progress))
+        building = race.start_to(halt, lambda: build_chunk(campaign.pk, size=10))
+        gone.delete()
+        halt.released.set()
+        with pytest.raises(IntegrityError):
+            building.result()
+    assert not Send.objects.exists()
+    _finish_build(campaign)
+    assert campaign.audience == Send.objects.count() == 2
 
 
 @pytest.mark.django_db(transaction=True)

@@ -45,7 +45,7 @@ def _person(send: Send) -> Subscriber:
 
 
 def _set_campaign(send: Send, status: str) -> None:
-    Campaign.objects.filter(pk=send.campaign_id).update(status=status)
+    Campaign.objects.filter(sends=send).update(status=status)
 
 
 # --- go --------------------------------------------------------------------------------------
@@ -101,10 +101,10 @@ WITHHELD: dict[str, tuple[Change, str, str]] = {
         lambda s: Send.objects.filter(pk=s.pk).update(
             email=None, email_hash=erased_hashes(str(s.email))[0]), "erased", "suppressed"),
     "unsubscribed": (
-        lambda s: Subscriber.objects.filter(pk=s.subscriber_id).update(status="unsubscribed"),
+        lambda s: Subscriber.objects.filter(sends=s).update(status="unsubscribed"),
         "unsubscribed", "suppressed"),
     "back to pending": (
-        lambda s: Subscriber.objects.filter(pk=s.subscriber_id).update(status="pending"),
+        lambda s: Subscriber.objects.filter(sends=s).update(status="pending"),
         "unsubscribed", "suppressed"),
     "left the segment": (
         lambda s: _person(s).memberships.update(left_at=timezone.now()), "left", "suppressed"),
@@ -180,6 +180,20 @@ def test_what_does_not_concern_the_row_does_not_hold_it() -> None:
     campaign.segments.add(other)
     MembershipFactory.create(segment=other, subscriber=send.subscriber, left=True)
     assert len(_hand_over(send).go) == 1
+
+
+@pytest.mark.django_db
+def test_somebody_who_was_erased_and_came_back_does_not_get_it_again() -> None:
+    """The blanked row holds the campaign's one message to that address by its hash."""
+    campaign = campaign_to(0)
+    before, again = row(campaign, "sent"), row(campaign, "claimed")
+    Send.objects.filter(job_id=before.job_id).update(
+        email=None, subscriber=None, email_hash=erased_hashes(str(again.email))[-1]
+    )
+    elsewhere = row(campaign_to(0), "claimed", email=again.email)
+    handed = _hand_over(again, elsewhere)
+    assert handed.withheld == {again.pk: "erased"}
+    assert [r.id for r in handed.go] == [elsewhere.pk]
 
 
 @pytest.mark.django_db
@@ -447,9 +461,7 @@ def test_a_give_back_needs_the_rows_token(state: str) -> None:
 @pytest.mark.parametrize("state", ["claimed", "sending", "in_doubt"])
 def test_given_back_to_a_canceled_campaign_it_is_closed(state: str, doubted: bool) -> None:
     campaign = campaign_to(0)
-    send = row(
-        campaign, state, doubt_tokens=[OLD] if doubted else [], handed_at=timezone.now()
-    )
+    send = row(campaign, state, doubt_tokens=[OLD] if doubted else [], handed_at=timezone.now())
     _set_campaign(send, "canceled")
     assert give_back([held(send)]) == 1
     send.refresh_from_db()
@@ -480,7 +492,7 @@ def test_the_identity_holds_through_hand_over_and_give_back() -> None:
     build.build(campaign.pk, size=10)
     rows = take([campaign.pk], 4)
     assert_identity(campaign)
-    Subscriber.objects.filter(pk=rows[0].subscriber_id).delete()
+    Subscriber.objects.filter(sends=rows[0].id).delete()
     handed = hand_over(rows, lease=LEASE)
     assert len(handed.go) == 3
     assert_identity(campaign)

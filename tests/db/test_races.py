@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -201,23 +202,22 @@ def test_cancel_against_a_build_chunk(guards: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(sql, "CHUNK_INSERT", inserting + counting)
     with Race() as race:
         with transaction.atomic():
-            # Somebody else's uncommitted row for one of the people holds the INSERT up.
-            with pytest.raises(InterruptedError), transaction.atomic():
-                Send.objects.create(
-                    account=campaign.account,
-                    campaign=campaign,
-                    subscriber=person,
-                    email=person.email,
-                    job_id="held up",
-                )
-                building = race.start(lambda: build_chunk(campaign.pk, size=100))
-                building.wait_until_blocked()
-                canceling = race.start(lambda: lifecycle.cancel(campaign))
-                if guards == "control":
-                    canceling.result()
-                else:
-                    canceling.wait_until_blocked()
-                raise InterruptedError
+            # Somebody else's row for one of the people, never committed, holds the INSERT up.
+            Send.objects.create(
+                account=campaign.account,
+                campaign=campaign,
+                subscriber=person,
+                email=person.email,
+                job_id="held up",
+            )
+            building = race.start(lambda: build_chunk(campaign.pk, size=100))
+            building.wait_until_blocked()
+            canceling = race.start(lambda: lifecycle.cancel(campaign))
+            if guards == "control":
+                canceling.result()
+            else:
+                canceling.wait_until_blocked()
+            transaction.set_rollback(True)
         progress = building.result()
         canceling.result()
     assert progress is not None
@@ -440,7 +440,7 @@ def test_a_row_is_handed_over_by_the_claim_that_holds_it_alone() -> None:
         with transaction.atomic():
             Send.objects.select_for_update().get(pk=zombie.id)
             both = [
-                race.start(lambda r=claimed: hand_over([r], lease=LEASE))
+                race.start(partial(hand_over, [claimed], lease=LEASE))
                 for claimed in (zombie, now_mine)
             ]
             for racer in both:
@@ -459,7 +459,6 @@ def test_two_due_at_once_start_it_once(guarded: bool, monkeypatch: pytest.Monkey
     """The compare-and-set decides; the gate only orders it with the rest, and stands open in
     both. The control takes the row's lock and the compare-and-set away."""
     campaign = campaign_to(0, status="approved")
-    monkeypatch.setattr(lifecycle, "digest", lambda found: found.approved_digest)
     without_gate(monkeypatch)
     if not guarded:
 
@@ -472,7 +471,7 @@ def test_two_due_at_once_start_it_once(guarded: bool, monkeypatch: pytest.Monkey
         )
     with Race() as race:
         halt = race.halt()
-        monkeypatch.setattr(lifecycle, "digest", halt.behind(lifecycle.digest))
+        monkeypatch.setattr(lifecycle, "digest", halt.behind(lambda found: found.approved_digest))
         first = race.start_to(halt, lambda: lifecycle.due(campaign))
         second = race.start(lambda: lifecycle.due(Campaign.objects.get(pk=campaign.pk)))
         if guarded:

@@ -49,7 +49,7 @@ class Command(BaseCommand):
         what = "to be sent again" if decision == doubt.SEND_AGAIN else "treated as sent"
         if options["dry_run"]:
             count = sends.count()
-            self.stdout.write(f"{_rows(count)} would be {what}. Dry run: nothing was changed.")
+            self.stdout.write(f"{_rows(count)} {what}. Dry run: nothing was changed.")
             return
         done = 0
         ids = list(sends.values_list("pk", flat=True))

@@ -1,0 +1,75 @@
+"""A real Chromium before the real pages; without one these tests are skipped and say so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip(f"no Chromium on this machine (looked for {', '.join(NAMES)})")
+    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    with playwright.sync_playwright() as running:
+        # Playwright's loop lives in this thread, and Django would take that for async code.
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+        browser = running.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+    if before is None:
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+    else:
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+@pytest.fixture
+def open_page(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Page]]:
+    """``open_page(user, width=1280, javascript=True)``: a page logged in as ``user``.
+
+    At its end the test fails if a page broke the content security policy or threw an error.
+    """
+    contexts = []
+    complaints: list[str] = []
+
+    def noted(message: ConsoleMessage) -> None:
+        # The browser asks for an icon by itself; whether a site has one is the site's matter.
+        if message.type == "error" and not message.location["url"].endswith("/favicon.ico"):
+            complaints.append(message.text)
+
+    def opened(user: Any, *, width: int = 1280, javascript: bool = True) -> Page:
+        client = Client()
+        client.force_login(user)
+        context = chromium.new_context(
+            base_url=live_server.url,
+            viewport={"width": width, "height": 900},
+            java_script_enabled=javascript,
+        )
+        contexts.append(context)
+        cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
+        context.add_cookies(
+            [{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": live_server.url}]
+        )
+        page = context.new_page()
+        page.on("console", noted)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []

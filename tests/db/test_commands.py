@@ -1,0 +1,451 @@
+"""What an operator types at 3 a.m., and what comes back."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from campaigns.models import Campaign
+from sending import status as facts
+from sending.ledger import STATUSES
+from sending.models import DeliveryEvent, Send, TransportPause
+from sending.remaining import Watcher
+from sending.shared import Shared
+from subscribers.addresses import erased_hashes
+from tests.factories import (
+    AccountFactory,
+    CampaignFactory,
+    SegmentFactory,
+    SendFactory,
+    StaffFactory,
+    SubscriberFactory,
+    SuppressionFactory,
+    WorkerFactory,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+def refused(*arguments: str, code: int) -> str:
+    """The one line with which the command refuses."""
+    with pytest.raises(CommandError) as caught:
+        run(*arguments)
+    assert caught.value.returncode == code
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def campaign_with(counts: dict[str, int], *, audience: int | None = None, **given: Any) -> Campaign:
+    """A campaign with so many rows per trait of ``SendFactory``; ``queued`` is none."""
+    campaign = CampaignFactory.create(
+        **{"sending": True, "built_at": timezone.now(), **given},
+        audience=sum(counts.values()) if audience is None else audience,
+    )
+    for trait, number in counts.items():
+        traits = {} if trait == "queued" else {trait: True}
+        SendFactory.create_batch(number, campaign=campaign, **traits)
+    return campaign
+
+
+ONE_OF_EACH = {
+    "queued": 1,
+    "claimed": 1,
+    "handed_over": 1,
+    "retry": 1,
+    "sent": 1,
+    "bounced": 1,
+    "failed": 1,
+    "suppressed": 1,
+    "in_doubt": 1,
+    "canceled": 1,
+}
+
+
+# --- ledger ----------------------------------------------------------------------------------
+
+
+def test_the_ledger_of_nothing() -> None:
+    CampaignFactory.create()
+    assert run("ledger") == "No campaign has started yet.\n"
+    assert json.loads(run("ledger", "--json")) == []
+
+
+def test_the_ledger_shows_every_status_and_the_identity() -> None:
+    campaign = campaign_with(ONE_OF_EACH)
+    data = json.loads(run("ledger", "--campaign", str(campaign.pk), "--json"))
+    assert data == [
+        {
+            "campaign": campaign.pk,
+            "name": campaign.name,
+            "status": "sending",
+            "built": True,
+            **dict.fromkeys(STATUSES, 1),
+            "audience": 10,
+            "difference": 0,
+            "holds": True,
+        }
+    ]
+    lines = run("ledger", "--campaign", str(campaign.pk)).splitlines()
+    shown = {line[:12].strip(): line[12:].split()[0] for line in lines if line.startswith("  ")}
+    words = {str(Send.Status(status).label): "1" for status in STATUSES}
+    assert words.items() <= shown.items()
+    assert (shown["rows"], shown["people"], shown["difference"]) == ("10", "10", "0")
+    assert "every recipient is accounted for" in lines[-1]
+
+
+def test_the_ledger_of_all_has_a_line_each() -> None:
+    first, second = campaign_with({"sent": 3}), campaign_with(ONE_OF_EACH)
+    lines = run("ledger").splitlines()
+    cells = dict(zip(lines[0].split("  "), lines[0].split("  "), strict=True))
+    assert "in doubt" in {cell.strip() for cell in cells}
+    assert lines[1].split()[0] == str(first.pk)
+    # people, open (queued, claimed, sending, retry), sent, ..., difference
+    assert lines[2].split()[-9:] == ["10", "4", "1", "1", "1", "1", "1", "1", "0"]
+    assert lines[2].split()[0] == str(second.pk)
+    assert lines[-1] == "Every recipient is accounted for."
+
+
+@pytest.mark.parametrize(("audience", "words"), [(4, "people have no row"), (2, "no person")])
+def test_a_ledger_that_does_not_add_up_exits_1(audience: int, words: str) -> None:
+    campaign_with({"sent": 1})
+    broken = campaign_with({"sent": 3}, audience=audience)
+    out = io.StringIO()
+    with pytest.raises(CommandError) as caught:
+        call_command("ledger", stdout=out)
+    assert caught.value.returncode == 1
+    assert str(caught.value) == f"the ledger does not add up for campaign {broken.pk}"
+    assert words in out.getvalue()
+    assert "Every recipient" not in out.getvalue()
+    refused("ledger", "--campaign", str(broken.pk), "--json", code=1)
+
+
+@pytest.mark.parametrize("given", ["99", "x", "-1", "1.5", "", "9" * 30, "٣"])
+def test_an_unknown_campaign_exits_2(given: str) -> None:
+    assert refused("ledger", f"--campaign={given}", code=2) == f"there is no campaign {given!r}"
+
+
+# --- sender_status ---------------------------------------------------------------------------
+
+
+def test_the_status_of_nothing() -> None:
+    lines = run("sender_status").splitlines()
+    assert lines[0].startswith("SENDERS: none alive")
+    assert json.loads(run("sender_status", "--json"))["campaigns"] == []
+
+
+def test_workers_are_alive_ended_or_lost() -> None:
+    now = timezone.now()
+    WorkerFactory.create(host="alive", seen=now)
+    WorkerFactory.create(host="ended", seen=now, ended=now)
+    lost = WorkerFactory.create(host="lost", seen=now - timedelta(seconds=60), lanes=3)
+    WorkerFactory.create(host="forgotten", seen=now - timedelta(days=3))
+    old = WorkerFactory.create(host="holding", seen=now - timedelta(days=3))
+    SendFactory.create_batch(2, handed_over=True, worker=lost)
+    SendFactory.create(claimed=True, worker=old)
+    found = {fact.host: (fact.state, fact.holds) for fact in facts.workers(facts.database_time())}
+    assert found == {
+        "alive": ("alive", 0),
+        "ended": ("ended", 0),
+        "lost": ("lost", 2),
+        "holding": ("lost", 1),
+    }
+    assert run("sender_status").startswith("SENDERS: 1 alive\n")
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, "alive"), (10, "alive"), (11, "lost")])
+def test_a_worker_is_alive_for_ten_seconds(seconds: int, state: str) -> None:
+    now = timezone.now()
+    assert facts.worker_state(None, now - timedelta(seconds=seconds), now) == state
+    assert facts.worker_state(now, now - timedelta(seconds=seconds), now) == "ended"
+
+
+def test_the_status_tells_what_each_campaign_waits_for() -> None:
+    now = timezone.now()
+    running = campaign_with({"queued": 2, "sent": 3, "retry": 1, "in_doubt": 1})
+    waiting = campaign_with({"sent": 1, "retry": 2})
+    paused = CampaignFactory.create(paused=True, status_reason="paused by ann")
+    later = CampaignFactory.create(approved=True, scheduled_for=now + timedelta(hours=3))
+    drafted = CampaignFactory.create(status_reason="edited after it was approved")
+    CampaignFactory.create(name="a plain draft")
+    CampaignFactory.create(sent=True, name="long over", finished_at=now - timedelta(days=2))
+    data = json.loads(run("sender_status", "--json"))
+    found = {fact["id"]: fact for fact in data["campaigns"]}
+    assert set(found) == {running.pk, waiting.pk, paused.pk, later.pk, drafted.pk}
+    counted = found[running.pk]
+    assert (counted["audience"], counted["done"], counted["open"]) == (7, 4, 3)
+    assert (counted["queued"], counted["retry"], counted["in_doubt"]) == (2, 1, 1)
+    assert found[later.pk]["done"] is None
+    text = run("sender_status")
+    assert "paused by ann" in text
+    assert "edited after it was approved" in text
+    assert "starts in 3 h" in text
+    assert "next retry in 3" in text
+
+
+def test_the_status_tells_doubt_by_campaign_and_reason() -> None:
+    campaign = campaign_with({})
+    SendFactory.create_batch(2, campaign=campaign, in_doubt=True, reason="worker_lost")
+    SendFactory.create(campaign=campaign, in_doubt=True, reason="timeout")
+    SendFactory.create(
+        transactional=True, subscriber=None, email="a@example.org", in_doubt=True, reason="timeout"
+    )
+    found = [(fact.campaign, fact.reason, fact.rows) for fact in facts.doubts()]
+    assert found == [
+        (campaign.pk, "worker_lost", 2),
+        (campaign.pk, "timeout", 1),
+        (None, "timeout", 1),
+    ]
+    assert "held for evidence or a person" in run("sender_status")
+
+
+def test_the_status_tells_why_a_transport_is_paused_and_when_it_is_tried() -> None:
+    account = AccountFactory.create()
+    later = timezone.now() + timedelta(seconds=50)
+    TransportPause.objects.create(
+        alias="default", stage="auth", code=535, reason="535 5.7.8 bad password", probe_at=later
+    )
+    TransportPause.objects.create(
+        alias="default", account=account, stage="mail", reason="553 sender", probe_at=later
+    )
+    text = run("sender_status")
+    assert "TRANSPORTS PAUSED" in text
+    assert "535 5.7.8 bad password" in text
+    assert "everybody" in text
+    assert account.slug in text
+    assert [fact.account for fact in facts.pauses()] == [None, account.slug]
+
+
+def test_the_latest_failures_are_grouped_by_reason() -> None:
+    send = SendFactory.create()
+    for number in range(3):
+        DeliveryEvent.objects.create(
+            send=send, account=send.account, kind="failed", reason="policy", code=550,
+            text=f"5.7.1 blocked, {number}",
+        )  # fmt: skip
+    DeliveryEvent.objects.create(send=send, account=send.account, kind="sent", reason="accepted")
+    DeliveryEvent.objects.create(
+        send=send, account=send.account, kind="bounced", reason="address_dead",
+        at=timezone.now() - timedelta(days=2),
+    )  # fmt: skip
+    found = facts.failures(facts.database_time())
+    assert [(f.kind, f.reason, f.events, f.latest) for f in found] == [
+        ("failed", "policy", 3, "550 5.7.1 blocked, 2")
+    ]
+
+
+def test_a_rate_is_taken_from_two_looks() -> None:
+    campaign = campaign_with({"queued": 4, "sent": 1})
+    before = facts.campaigns(facts.database_time())[0]
+    Send.objects.filter(campaign=campaign, status="queued").update(status="canceled")
+    after = facts.campaigns(facts.database_time())[0]
+    assert facts.rate(before, after, 2.0) == pytest.approx(2.0)
+    assert facts.rate(after, before, 2.0) is None
+
+
+# --- one address -----------------------------------------------------------------------------
+
+
+def test_the_story_of_an_unknown_address() -> None:
+    out = run("sender_status", "--address", "Who@EXAMPLE.org")
+    assert out == "Nothing is known of Who@example.org: never imported, never sent to.\n"
+
+
+def test_the_story_says_why_somebody_did_not_get_it() -> None:
+    account = AccountFactory.create(slug="shop")
+    person = SubscriberFactory.create(
+        account=account, email="Ann@example.org", segments=[SegmentFactory.create(account=account)]
+    )
+    SuppressionFactory.create(
+        account=account, email="ann@example.org", reason="hard_bounce", evidence="550 no such user"
+    )
+    first = CampaignFactory.create(account=account, sent=True, name="First")
+    second = CampaignFactory.create(account=account, sent=True, name="Second")
+    bounced = SendFactory.create(
+        campaign=first, subscriber=person, bounced=True, reason="address_dead",
+        answer_text="5.1.1 no such user",
+    )  # fmt: skip
+    SendFactory.create(campaign=second, subscriber=person, suppressed=True)
+    DeliveryEvent.objects.create(
+        send=bounced, account=account, kind="bounced", stage="rcpt", code=550,
+        text="5.1.1 no such user", reason="address_dead", attempt=1,
+    )  # fmt: skip
+    SendFactory.create()
+    text = run("sender_status", "--address", "ANN@example.org")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    assert lines[1].startswith("in shop: confirmed since ")
+    assert lines[2].startswith("suppressed in shop since ")
+    assert lines[2].endswith("(hard bounce): 550 no such user")
+    assert lines[3] == (
+        f"campaign {first.pk} (First, sent): BOUNCED. "
+        "The address is dead (address dead): 550 5.1.1 no such user"
+    )
+    assert lines[4].endswith("bounced (address dead) attempt 1 at rcpt: 550 5.1.1 no such user")
+    assert lines[5] == (
+        f"campaign {second.pk} (Second, sent): SUPPRESSED. "
+        "Not handed over: the address is suppressed."
+    )
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize(
+    ("trait", "words"),
+    [
+        ("queued", "It waits, because the campaign is paused."),
+        ("claimed", "A sender has taken it"),
+        ("handed_over", "the answer is awaited"),
+        ("retry", "Refused for now, once, tried again in "),
+        ("sent", "The relay accepted it at "),
+        ("failed", "Refused (no reason kept), once"),
+        ("in_doubt", "Handed over and no answer came (unknown); it may have arrived"),
+        ("canceled", "The campaign was canceled before it was handed over."),
+    ],
+)
+def test_the_story_explains_every_status(trait: str, words: str) -> None:
+    campaign = CampaignFactory.create(paused=True)
+    send = SendFactory.create(campaign=campaign, **({} if trait == "queued" else {trait: True}))
+    assert words in run("sender_status", "--address", str(send.email))
+
+
+def test_the_story_of_an_erased_person_is_found_by_the_hash() -> None:
+    send = SendFactory.create(sent=True)
+    email = str(send.email)
+    digest = erased_hashes(email)[0]
+    SuppressionFactory.create(account=send.account, erased_email=email)
+    Send.objects.filter(pk=send.pk).update(email=None, email_hash=digest, subscriber=None)
+    assert send.subscriber is not None
+    send.subscriber.delete()
+    text = run("sender_status", "--address", email)
+    assert "is nobody's subscriber" in text
+    assert "(erased)" in text
+    assert "SENT" in text
+
+
+def test_the_story_as_data() -> None:
+    send = SendFactory.create(in_doubt=True, reason="timeout")
+    data = json.loads(run("sender_status", "--address", str(send.email), "--json"))
+    assert [(c["status"], c["reason"]) for c in data["chapters"]] == [("in_doubt", "timeout")]
+
+
+# --- resolve_doubt ---------------------------------------------------------------------------
+
+
+def statuses(campaign: Campaign) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for status in Send.objects.filter(campaign=campaign).values_list("status", flat=True):
+        found[status] = found.get(status, 0) + 1
+    return found
+
+
+def test_treat_as_sent_says_how_many_and_who() -> None:
+    StaffFactory.create(username="ann")
+    campaign = campaign_with({"in_doubt": 3, "failed": 1, "sent": 1})
+    out = run(
+        "resolve_doubt", "--campaign", str(campaign.pk), "--treat-as-sent", "--by", "ann"
+    )  # fmt: skip
+    assert out == "3 rows treated as sent.\n"
+    assert statuses(campaign) == {"sent": 4, "failed": 1}
+    assert set(DeliveryEvent.objects.values_list("kind", "by_name")) == {("treat_as_sent", "ann")}
+
+
+def test_send_again_reopens_and_leaves_what_failed() -> None:
+    campaign = campaign_with({"in_doubt": 1, "failed": 2}, sending=False, sent=True)
+    out = run("resolve_doubt", "--campaign", str(campaign.pk), "--send-again")
+    assert out == "1 row to be sent again.\n"
+    assert statuses(campaign) == {"queued": 1, "failed": 2}
+    campaign.refresh_from_db()
+    assert campaign.status == "sending"
+    out = run("resolve_doubt", "--campaign", str(campaign.pk), "--send-again", "--failed")
+    assert out == "2 rows to be sent again.\n"
+    assert statuses(campaign) == {"queued": 3}
+
+
+def test_one_address_only() -> None:
+    campaign = campaign_with({"in_doubt": 2, "sent": 1})
+    chosen = Send.objects.filter(campaign=campaign, status="in_doubt").first()
+    assert chosen is not None
+    number = str(campaign.pk)
+    assert chosen.email is not None
+    out = run(
+        "resolve_doubt", "--campaign", number, "--treat-as-sent", "--address", chosen.email.upper()
+    )
+    assert out == "1 row treated as sent.\n"
+    chosen.refresh_from_db()
+    assert chosen.status == "sent"
+    out = run("resolve_doubt", "--campaign", number, "--treat-as-sent", "--address", chosen.email)
+    assert out == "0 rows treated as sent.\n"
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    campaign = campaign_with({"in_doubt": 2, "failed": 1})
+    out = run("resolve_doubt", "--campaign", str(campaign.pk), "--send-again", "--dry-run")
+    assert out == "2 rows to be sent again. Dry run: nothing was changed.\n"
+    assert statuses(campaign) == {"in_doubt": 2, "failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "say one of --send-again and --treat-as-sent"),
+        (["--send-again", "--treat-as-sent"], "say one of"),
+        (["--treat-as-sent", "--failed"], "--failed goes with --send-again"),
+        (["--treat-as-sent", "--by", "nobody"], "there is no user 'nobody'"),
+        (["--treat-as-sent", "--address", "x@example.org"], "has no row for x@example.org"),
+    ],
+)
+def test_bad_input_is_refused(arguments: list[str], words: str) -> None:
+    campaign = campaign_with({"in_doubt": 1, "failed": 1})
+    told = refused("resolve_doubt", "--campaign", str(campaign.pk), *arguments, code=2)
+    assert words in told
+    assert statuses(campaign) == {"in_doubt": 1, "failed": 1}
+
+
+def test_the_campaign_must_be_named_and_known() -> None:
+    assert "--campaign is missing" in refused("resolve_doubt", "--send-again", code=2)
+    refused("resolve_doubt", "--send-again", "--campaign", "77", code=2)
+
+
+def test_a_canceled_campaign_is_not_sent_again_but_may_be_closed() -> None:
+    campaign = campaign_with({"in_doubt": 1}, sending=False, canceled=True)
+    number = str(campaign.pk)
+    told = refused("resolve_doubt", "--campaign", number, "--send-again", code=2)
+    assert told == f"campaign {number} is canceled: nothing of it is sent again"
+    assert run("resolve_doubt", "--campaign", number, "--treat-as-sent").startswith("1 row ")
+
+
+# --- how much is left ------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_left_is_counted_on_a_borrowed_connection() -> None:
+    shared = Shared(
+        lanes=1, lot_limit=1, lease=60, margin=10, freshness=5, doubt_wait=600, poll=1
+    )  # fmt: skip
+    try:
+        watcher = Watcher(shared, every=2.0)
+        assert watcher.count().total == 0
+        campaign = campaign_with(ONE_OF_EACH)
+        campaign_with({"queued": 5}, sending=False, paused=True)
+        found = watcher.count()
+        assert (found.total, found.open, found.waiting) == (10, 4, 1)
+        assert not found.building
+        Send.objects.filter(campaign=campaign).delete()
+        Campaign.objects.filter(pk=campaign.pk).update(status="sent", finished_at=timezone.now())
+        found = watcher.count()
+        assert (found.total, found.open) == (10, 0), "it finished in this stretch of work"
+        assert watcher.count().total == 0, "the next stretch begins at nothing"
+        CampaignFactory.create(sending=True, audience=3)
+        assert watcher.count().building
+    finally:
+        shared.pool.close()

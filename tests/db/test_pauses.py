@@ -1,0 +1,192 @@
+"""Transports that take no mail: paused for all, probed by one, lifted when it works."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.db.models.functions import Now
+
+from sending import clock
+from sending.answers import Answer, Stage
+from sending.models import TransportPause
+from sending.pauses import LastSuccess, Pauses, lift, pause, wait_before_probe
+from subscribers.models import Account
+from tests.factories import AccountFactory
+
+from .racing import Race
+
+REFUSED = Answer(Stage.CONNECT, None, "", "connection refused")
+SENDER = Answer(Stage.MAIL, 550, "5.7.1", "sender not allowed")
+
+
+def _known() -> Pauses:
+    """A process that has just looked."""
+    found = Pauses()
+    found.refresh()
+    return found
+
+
+def _make_due() -> None:
+    TransportPause.objects.update(probe_at=Now() - timedelta(seconds=1))
+
+
+def _account(transport: str) -> Account:
+    account: Account = AccountFactory.create(transport=transport)
+    return account
+
+
+@pytest.mark.django_db
+def test_a_transport_is_paused_for_every_account_that_uses_it_and_says_why() -> None:
+    on_it, elsewhere = _account("relay"), _account("default")
+    pause("relay", None, REFUSED)
+    known = _known()
+    assert known.blocks(on_it.pk)
+    assert not known.blocks(elsewhere.pk)
+    assert known.blocked_accounts() == [on_it.pk]
+    assert known.reasons == ["relay: connection refused"]
+    row = TransportPause.objects.get()
+    assert (row.stage, row.code, row.failures, row.account) == ("connect", None, 1, None)
+
+
+@pytest.mark.django_db
+def test_a_refused_sender_pauses_its_account_alone() -> None:
+    refused, other = _account("relay"), _account("relay")
+    pause("relay", refused.pk, SENDER)
+    known = _known()
+    assert known.blocked_accounts() == [refused.pk]
+    assert not known.blocks(other.pk)
+    assert known.aliases == set()
+    assert TransportPause.objects.get().reason == "550 5.7.1 sender not allowed"
+
+
+@pytest.mark.django_db
+def test_an_account_that_changes_its_transport_is_free() -> None:
+    account = _account("relay")
+    pause("relay", account.pk, SENDER)
+    Account.objects.filter(pk=account.pk).update(transport="other")
+    assert not _known().blocks(account.pk)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("for_account", [False, True])
+def test_the_wait_grows_with_every_failure(for_account: bool) -> None:
+    account = _account("relay").pk if for_account else None
+    waits = []
+    for failures in range(1, 10):
+        pause("relay", account, REFUSED)
+        row = TransportPause.objects.annotate(db_now=Now()).get()
+        assert row.failures == failures
+        waits.append((row.probe_at - row.db_now).total_seconds())
+    expected = [wait_before_probe(n) for n in range(1, 10)]
+    assert expected == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    # The clock has moved on a little between the two statements.
+    assert all(w <= e <= w + 10 for w, e in zip(waits, expected, strict=True))
+
+
+@pytest.mark.django_db
+def test_a_repeat_keeps_since_and_takes_the_newest_reason() -> None:
+    pause("relay", None, REFUSED)
+    since = TransportPause.objects.get().since
+    pause("relay", None, Answer(Stage.AUTH, 535, "5.7.8", "bad password"))
+    row = TransportPause.objects.get()
+    assert (row.since, row.stage, row.code) == (since, "auth", 535)
+    assert row.reason == "535 5.7.8 bad password"
+
+
+@pytest.mark.django_db
+def test_nobody_probes_before_it_is_time() -> None:
+    account = _account("relay")
+    pause("relay", None, REFUSED)
+    TransportPause.objects.update(probe_at=Now() + timedelta(seconds=60))
+    assert _known().blocks(account.pk)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("for_account", [False, True])
+def test_one_worker_probes_and_the_others_wait(for_account: bool) -> None:
+    account = _account("relay")
+    pause("relay", account.pk if for_account else None, REFUSED)
+    _make_due()
+    first, second = _known(), _known()
+    assert not first.blocks(account.pk)
+    assert second.blocks(account.pk)
+    # Probing is a look of its own, not a lifting: the next one waits again, longer.
+    first.refresh()
+    assert first.blocks(account.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_that_look_at_once_do_not_both_probe() -> None:
+    account = _account("relay")
+    pause("relay", None, REFUSED)
+    _make_due()
+    with Race() as race:
+        with transaction.atomic():
+            mine = _known()
+            # Skips the locked pause instead of waiting for it.
+            theirs = race.start(_known).result()
+        assert not mine.blocks(account.pk)
+        assert theirs.blocks(account.pk)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("for_account", [False, True])
+def test_it_is_lifted_for_all_when_it_works(for_account: bool) -> None:
+    account = _account("relay")
+    owner = account.pk if for_account else None
+    pause("relay", owner, REFUSED)
+    known = _known()
+    assert known.knows("relay", owner)
+    known.worked("relay", owner)
+    assert not known.knows("relay", owner)
+    assert not known.blocks(account.pk)
+    assert not _known().blocks(account.pk)
+    assert not TransportPause.objects.exists()
+    assert lift("relay", owner) is False
+
+
+@pytest.mark.django_db
+def test_lifting_one_pause_leaves_the_other() -> None:
+    account = _account("relay")
+    pause("relay", None, REFUSED)
+    pause("relay", account.pk, SENDER)
+    assert lift("relay", None) is True
+    assert _known().blocks(account.pk)
+    pause("relay", None, REFUSED)
+    assert lift("relay", account.pk) is True
+    assert _known().aliases == {"relay"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("for_account", [False, True])
+def test_the_process_that_pauses_does_not_wait_for_its_next_look(for_account: bool) -> None:
+    account, other = _account("relay"), _account("relay")
+    known = _known()
+    known.note("relay", account.pk if for_account else None)
+    assert known.blocks(account.pk)
+    assert known.blocks(other.pk) is not for_account
+    known.refresh()
+    assert not known.blocks(account.pk), "the database says that it works"
+
+
+@pytest.mark.django_db
+def test_a_long_reason_is_cut_and_an_empty_one_named() -> None:
+    pause("relay", None, Answer(Stage.CONNECT, None, "", "x" * 900))
+    assert len(TransportPause.objects.get().reason) == 500
+    pause("relay", None, Answer(Stage.CONNECT, None))
+    assert TransportPause.objects.get().reason == "no answer"
+
+
+def test_a_recent_success_is_recent_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = 100.0
+    monkeypatch.setattr(clock, "now", lambda: at)
+    last = LastSuccess()
+    assert not last.recent("relay")
+    last.note("relay")
+    at = 104.9
+    assert last.recent("relay")
+    assert not last.recent("other")
+    at = 105.1
+    assert not last.recent("relay")

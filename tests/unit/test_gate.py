@@ -1,0 +1,61 @@
+"""The gate's keys, and in which order gates are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from campaigns import gate
+from sending.rescue import worker_lock_key
+from subscribers import suppression
+
+IDS = st.integers(1, (1 << 40) - 1)
+
+
+class _Cursor:
+    """Writes down what it is asked to lock."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, int]] = []
+
+    def execute(self, statement: str, parameters: list[int]) -> None:
+        self.taken.append((statement, parameters[0]))
+
+
+def _shared(ids: Iterable[int]) -> list[tuple[str, int]]:
+    cursor: Any = _Cursor()
+    gate.enter_shared(cursor, ids)
+    taken: list[tuple[str, int]] = cursor.taken
+    return taken
+
+
+@pytest.mark.parametrize("ids", [[], [7], [3, 1, 2], [2, 2, 1, 1]])
+def test_gates_are_taken_once_each_in_ascending_order(ids: list[int]) -> None:
+    """Two lots with the same campaigns never wait for each other in a circle."""
+    taken = _shared(ids)
+    assert [key for _, key in taken] == [gate.key(i) for i in sorted(set(ids))]
+    assert all("lock_shared" in statement for statement, _ in taken)
+
+
+def test_a_decision_takes_the_gate_alone_and_as_a_statement_of_its_own() -> None:
+    cursor: Any = _Cursor()
+    gate.enter_exclusive(cursor, 5)
+    ((statement, key),) = cursor.taken
+    assert key == gate.key(5)
+    assert statement == "SELECT pg_advisory_xact_lock(%s)"
+
+
+@given(one=IDS, other=IDS)
+def test_every_campaign_has_a_gate_of_its_own(one: int, other: int) -> None:
+    assert (gate.key(one) == gate.key(other)) is (one == other)
+    assert 0 < gate.key(one) < 1 << 63, "a bigint of PostgreSQL"
+
+
+@given(one=IDS, other=IDS)
+def test_gates_worker_locks_and_imports_do_not_meet(one: int, other: int) -> None:
+    assert gate.key(one) != worker_lock_key(other)
+    assert gate.key(one) >> 40 != suppression._NAMESPACE >> 40 != worker_lock_key(other) >> 40

@@ -1,0 +1,130 @@
+"""Rows between the claim and the lanes: in order, in turn, and all of them accounted for."""
+
+from __future__ import annotations
+
+import threading
+from uuid import uuid4
+
+from sending.queue import Claimed
+from sending.ready import Ready
+
+
+def _row(row_id: int) -> Claimed:
+    return Claimed(
+        id=row_id,
+        token=uuid4(),
+        account_id=1,
+        campaign_id=1,
+        subscriber_id=row_id,
+        email=f"p{row_id}@example.org",
+        email_lower=f"p{row_id}@example.org",
+        job_id=f"job-{row_id}",
+        content_id=1,
+        context=None,
+        attributes=None,
+        trusted_until=0.0,
+    )
+
+
+def _ids(rows: list[Claimed]) -> list[int]:
+    return [r.id for r in rows]
+
+
+def _ready(**rows: list[Claimed]) -> Ready:
+    ready = Ready()
+    for alias, given in rows.items():
+        ready.put((alias, r) for r in given)
+    return ready
+
+
+def test_rows_come_out_in_the_order_they_went_in() -> None:
+    ready = _ready(relay=[_row(n) for n in (3, 1, 2)])
+    first = ready.take(2, 0)
+    assert first is not None
+    assert (first[0], _ids(first[1])) == ("relay", [3, 1])
+    second = ready.take(2, 0)
+    assert second is not None
+    assert _ids(second[1]) == [2]
+    assert ready.take(2, 0) is None
+
+
+def test_a_lot_is_of_one_transport_and_transports_take_turns() -> None:
+    ready = _ready(one=[_row(n) for n in (1, 2, 3)], two=[_row(n) for n in (11, 12)])
+    taken = [ready.take(1, 0) for _ in range(5)]
+    assert [(t[0], _ids(t[1])) for t in taken if t] == [
+        ("one", [1]),
+        ("two", [11]),
+        ("one", [2]),
+        ("two", [12]),
+        ("one", [3]),
+    ]
+
+
+def test_what_was_taken_is_held_until_it_is_released() -> None:
+    ready = _ready(relay=[_row(1), _row(2)])
+    taken = ready.take(1, 0)
+    assert taken is not None
+    assert (ready.waiting(), _ids(ready.held())) == (1, [1, 2])
+    ready.release(taken[1])
+    assert _ids(ready.held()) == [2]
+    ready.release(taken[1])
+
+
+def test_a_release_lets_go_of_its_own_claim_only() -> None:
+    """The row may have come back to this process under another token meanwhile."""
+    old, new = _row(1), _row(1)
+    ready = _ready(relay=[old])
+    ready.put([("relay", new)])
+    ready.release([old])
+    assert ready.held() == [new]
+
+
+def test_drain_takes_back_what_waits_and_keeps_what_is_in_hand() -> None:
+    ready = _ready(one=[_row(1), _row(2)], two=[_row(11)])
+    ready.take(1, 0)
+    assert _ids(ready.drain("one")) == [2]
+    assert ready.waiting() == 1
+    assert _ids(ready.drain()) == [11]
+    assert ready.waiting() == 0
+    assert _ids(ready.held()) == [1, 2, 11], "released by whoever gives them back"
+
+
+def test_a_lane_that_waits_is_woken_by_the_next_row() -> None:
+    ready, got = Ready(), []
+    lane = threading.Thread(target=lambda: got.append(ready.take(5, 10)))
+    lane.start()
+    ready.put([("relay", _row(1))])
+    lane.join(10)
+    assert got[0] is not None
+    assert _ids(got[0][1]) == [1]
+
+
+def test_the_dispatcher_is_woken_when_lanes_have_taken_enough() -> None:
+    ready, got = _ready(relay=[_row(1), _row(2)]), []
+    dispatcher = threading.Thread(target=lambda: got.append(ready.wait_below(1, 10)))
+    dispatcher.start()
+    ready.take(5, 0)
+    dispatcher.join(10)
+    assert got == [True]
+    ready.put([("relay", _row(3))])
+    assert ready.wait_below(1, 0) is False
+
+
+def test_many_lanes_share_the_rows_without_losing_or_doubling_one() -> None:
+    ready, seen, lock = Ready(), [], threading.Lock()
+
+    def lane() -> None:
+        while (taken := ready.take(3, 0.2)) is not None:
+            with lock:
+                seen.extend(_ids(taken[1]))
+            ready.release(taken[1])
+
+    lanes = [threading.Thread(target=lane) for _ in range(6)]
+    for thread in lanes:
+        thread.start()
+    for start in range(0, 300, 10):
+        ready.put(("relay", _row(n)) for n in range(start, start + 10))
+    for thread in lanes:
+        thread.join(10)
+    seen += _ids(ready.drain())
+    assert sorted(seen) == list(range(300))
