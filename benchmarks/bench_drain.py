@@ -25,12 +25,15 @@ sys.path.insert(0, str(ROOT))
 BODY = """<!doctype html><html lang="en"><body style="font-family:sans-serif">
 <h1>Hello {{ first_name|default:"there" }}</h1>
 <p>Your city, {{ city }}, and what is new there.</p>
-%s
+PARAGRAPHS
 <p><a href="{{ unsubscribe_url }}">Unsubscribe</a></p></body></html>
-""" % "\n".join(
-    f'<p style="margin:0 0 12px">Paragraph {n}: the quick brown fox jumps over the lazy dog, '
-    f'again and <a href="https://www.example.org/{n}">again</a>.</p>'
-    for n in range(18)
+""".replace(
+    "PARAGRAPHS",
+    "\n".join(
+        f'<p style="margin:0 0 12px">Paragraph {n}: the quick brown fox jumps over the lazy dog, '
+        f'again and <a href="https://www.example.org/{n}">again</a>.</p>'
+        for n in range(18)
+    ),
 )
 
 

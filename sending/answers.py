@@ -133,6 +133,12 @@ def answer(
     )
 
 
+def said(code: int | None, enhanced: str, text: str) -> str:
+    """The relay's words on one line, each part once: its text often begins with the code."""
+    begun = text.startswith(enhanced) if enhanced else True
+    return " ".join(filter(None, [str(code or ""), "" if begun else enhanced, text]))
+
+
 def clean_text(text: str | bytes | None, limit: int = TEXT_LIMIT) -> str:
     """``text`` decoded, without control characters, NUL or lone surrogates, on one line."""
     if text is None:

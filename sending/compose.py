@@ -11,7 +11,7 @@ from uuid import UUID
 
 from campaigns.models import Content
 from campaigns.rendering import Renderer, build_context
-from subscribers.tokens import preferences_url, unsubscribe_url
+from subscribers.tokens import Links
 
 from .installation import namespace
 from .messages import Envelope, build_message
@@ -34,6 +34,7 @@ class Composer:
         self._lock = threading.Lock()
         self._contents: OrderedDict[int, tuple[Content, Renderer | Exception]] = OrderedDict()
         self._namespace: UUID | None = None
+        self._links: Links | None = None
 
     def has(self, content_ids: Iterable[int]) -> bool:
         """Whether ``compose`` can do without the database for these contents."""
@@ -86,13 +87,14 @@ class Composer:
         leave = ""
         if row.campaign_id is not None:
             subscriber_id = row.subscriber_id or 0
-            leave = unsubscribe_url(subscriber_id, row.campaign_id)
+            links = self._links = self._links or Links()
+            leave = links.unsubscribe(subscriber_id, row.campaign_id)
             context = build_context(
                 email=row.email,
                 attributes=row.attributes,
                 account_fields=content.account_fields,
                 unsubscribe_url=leave,
-                preferences_url=preferences_url(subscriber_id, row.campaign_id),
+                preferences_url=links.preferences(subscriber_id, row.campaign_id),
                 web_url="",
             )
         else:

@@ -8,6 +8,7 @@ project work on it unchanged.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 from collections.abc import Iterator
@@ -28,11 +29,16 @@ class Unacknowledged(OperationalError):
     """COMMIT came back with a warning: the standby did not confirm. Nothing may be sent."""
 
 
+class PoolClosed(Exception):
+    """The sender has ended and lends no connections any more."""
+
+
 class Pool:
     """``size`` connections, borrowed by threads one transaction at a time."""
 
     def __init__(self, size: int) -> None:
         self._idle: queue.LifoQueue[BaseDatabaseWrapper | None] = queue.LifoQueue()
+        self._closed = False
         for _ in range(size):
             self._idle.put(None)
 
@@ -43,6 +49,9 @@ class Pool:
         After any error it is closed rather than returned open: its state is unknown.
         """
         wrapper = self._idle.get()
+        if self._closed:
+            self._idle.put(wrapper)  # for the next one who waits
+            raise PoolClosed("the sender has ended; its connections are closed")
         if wrapper is None:
             wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
             wrapper.inc_thread_sharing()
@@ -56,14 +65,15 @@ class Pool:
             self._idle.put(wrapper)
 
     def close(self) -> None:
-        """Close what is idle; borrowed connections close when their process ends."""
-        while True:
-            try:
+        """Close what is idle; borrowed connections close when their process ends. Whoever asks
+        for one from now on gets ``PoolClosed``."""
+        self._closed = True
+        with contextlib.suppress(queue.Empty):
+            while True:
                 wrapper = self._idle.get_nowait()
-            except queue.Empty:
-                return
-            if wrapper is not None:
-                close_quietly(wrapper)
+                if wrapper is not None:
+                    close_quietly(wrapper)
+        self._idle.put(None)  # lets those who wait find out
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from psycopg import Error as PsycopgError
 from campaigns.lifecycle import CHANNEL
 
 from . import clock, sql
-from .connections import LOST, close_quietly
+from .connections import LOST, Unacknowledged, acknowledged, close_quietly
 from .models import Worker
 from .queue import renew
 from .rescue import worker_lock_key
@@ -52,6 +52,7 @@ class Heartbeat(threading.Thread):
             seen=Now(),
         )
         self.shared.worker_id = worker.pk
+        self._server_started = self._server_started or _server_start()
 
     def run(self) -> None:
         while not self.done.is_set():
@@ -128,6 +129,23 @@ class Heartbeat(threading.Thread):
         lost, forget what is safe, and renew the leases that are half over."""
         shared = self.shared
         mark = shared.journal.mark()
+        try:
+            with acknowledged(connection):
+                server_started = self._say_alive(ending=ending)
+        except Unacknowledged as error:
+            # Committed here, not on the standby: the outcomes before it stay in the journal.
+            log.warning(str(error), extra={"event": "not_acknowledged"})
+        else:
+            if server_started == self._server_started:
+                shared.journal.forget(mark)
+            else:
+                self._write_again()
+            self._server_started = server_started
+        if not ending:
+            self._renew()
+
+    def _say_alive(self, *, ending: bool) -> datetime:
+        shared = self.shared
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.DURABLE)
             changes: dict[str, object] = {
@@ -137,15 +155,7 @@ class Heartbeat(threading.Thread):
             if ending:
                 changes |= {"ended": Now(), "note": "signed off"}
             Worker.objects.filter(pk=shared.worker_id).update(**changes)
-            cursor.execute("SELECT pg_postmaster_start_time()")
-            (server_started,) = cursor.fetchone()
-        if self._server_started not in (None, server_started):
-            self._write_again()
-        else:
-            shared.journal.forget(mark)
-        self._server_started = server_started
-        if not ending:
-            self._renew()
+        return _server_start()
 
     def _write_again(self) -> None:
         kept = self.shared.journal.kept()
@@ -171,3 +181,12 @@ class Heartbeat(threading.Thread):
         self.join(5.0)
         with self.shared.pool.lend():
             self.beat(ending=True)
+
+
+def _server_start() -> datetime:
+    """When this run of the server began: another answer than before means that it crashed or
+    was restarted, and may have lost what was committed asynchronously."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_postmaster_start_time()")
+        (started,) = cursor.fetchone()
+    return started

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from subscribers.models import Account
 
 from . import clock, sql
+from .answers import said
 from .outcomes import Answer
 
 log = logging.getLogger("sendonce.sender")
@@ -32,7 +33,7 @@ def wait_before_probe(failures: int) -> float:
 def pause(alias: str, account_id: int | None, answer: Answer) -> None:
     """Pause a transport (``account_id`` None) or one account's use of it, because of
     ``answer``; a repeat counts one more failure and waits longer."""
-    said = " ".join(filter(None, [str(answer.code or ""), answer.enhanced, answer.text]))
+    words = said(answer.code, answer.enhanced, answer.text) or "no answer"
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             sql.PAUSE_ALIAS if account_id is None else sql.PAUSE_ACCOUNT,
@@ -41,7 +42,7 @@ def pause(alias: str, account_id: int | None, answer: Answer) -> None:
                 "account": account_id,
                 "stage": str(answer.stage),
                 "code": answer.code,
-                "reason": (said or "no answer")[:500],
+                "reason": words[:500],
                 "first": FIRST_WAIT,
                 "longest": LONGEST_WAIT,
             },
@@ -54,7 +55,7 @@ def pause(alias: str, account_id: int | None, answer: Answer) -> None:
             "transport": alias,
             "account": account_id,
             "stage": str(answer.stage),
-            "reason": said or "no answer",
+            "reason": words,
             "failures": failures,
         },
     )

@@ -16,6 +16,7 @@ from subscribers.models import Suppression
 from subscribers.suppression import suppress
 
 from . import events, sql
+from .answers import said
 from .handover import reopen_for_row
 from .outcomes import Answer, Outcome, Reason, Verdict, retry_delay
 from .queue import Claimed
@@ -143,8 +144,8 @@ def _reopen(late: Iterable[Settlement]) -> None:
 
 def suppress_dead(account_id: int, email: str, answer: Answer) -> None:
     """Suppress a dead address, in the caller's transaction, with the reply as evidence."""
-    said = " ".join(filter(None, [str(answer.code or ""), answer.enhanced, answer.text]))
-    suppress(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence=said[:500])
+    evidence = said(answer.code, answer.enhanced, answer.text)
+    suppress(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence=evidence[:500])
 
 
 def _columns(settlements: Sequence[Settlement]) -> dict[str, list[object]]:

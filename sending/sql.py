@@ -309,11 +309,13 @@ RETURNING s.id"""
 
 # Any other outcome speaks of the current hand-over only, and only while its fate is open: a
 # late "don't know" never overwrites knowledge. A retry in a canceled campaign stays closed. A
+# repeat that could not even be made leaves the earlier hand-over in doubt as it was. A
 # refusal of a repeat says nothing about an earlier hand-over in doubt, but a person or a policy
 # asked for the repeat, so its answer counts; an acceptance of the earlier one still wins.
 REFUSE = f"""
 WITH told AS (
     SELECT s.id, s.status AS was, o.*, CASE
+        WHEN s.status = 'claimed' AND {_DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' AND {_DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' THEN 'canceled'
         ELSE o.outcome END AS becomes,
@@ -334,12 +336,13 @@ UPDATE {SEND} s SET
     next_attempt_at = CASE WHEN t.becomes = 'retry'
         THEN clock_timestamp() + t.delay * interval '1 second' ELSE s.next_attempt_at END,
     claim_token = CASE
-        WHEN t.becomes = 'in_doubt' AND t.outcome = 'retry'
+        WHEN t.becomes = 'in_doubt' AND t.outcome <> 'in_doubt'
             THEN s.doubt_tokens[cardinality(s.doubt_tokens)]
         WHEN t.becomes = 'in_doubt' THEN s.claim_token END,
-    doubt_tokens = CASE WHEN t.becomes = 'in_doubt' AND t.outcome = 'retry'
+    doubt_tokens = CASE WHEN t.becomes = 'in_doubt' AND t.outcome <> 'in_doubt'
         THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
-    settle_at = CASE WHEN t.becomes = 'in_doubt' AND t.in_doubt_policy <> 'hold'
+    settle_at = CASE WHEN t.becomes = 'in_doubt' AND t.outcome = 'in_doubt'
+        AND t.in_doubt_policy <> 'hold'
         AND (c.status IS NULL OR NOT {_CLOSED_BY_CANCEL})
         THEN clock_timestamp() + %(doubt_wait)s * interval '1 second' END,
     lease_until = NULL, answer_stage = t.stage, answer_code = t.code,

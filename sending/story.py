@@ -12,6 +12,7 @@ from django.utils import timezone
 from subscribers.addresses import canonical, erased_hashes, lower
 from subscribers.models import Account, Membership, Subscriber, Suppression
 
+from .answers import said
 from .models import DeliveryEvent, Send
 
 #: The latest sends that are told, and events of each.
@@ -199,9 +200,3 @@ def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
         )
         for row in rows
     ]
-
-
-def said(code: int | None, enhanced: str, text: str) -> str:
-    """The relay's words on one line, each part once: its text often begins with the code."""
-    begun = text.startswith(enhanced) if enhanced else True
-    return " ".join(filter(None, [str(code or ""), "" if begun else enhanced, text]))

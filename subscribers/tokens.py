@@ -96,6 +96,23 @@ def read_token(token: str) -> Token | None:
     return None
 
 
+class Links:
+    """Links as ``unsubscribe_url`` and ``preferences_url`` make them, for many people: the
+    route is looked up once, which is most of the work. Make a new one when settings change."""
+
+    def __init__(self) -> None:
+        self._before, self._after = link("-TOKEN-").split("-TOKEN-")
+
+    def unsubscribe(self, subscriber_id: int, campaign_id: int | None) -> str:
+        return self._link(make_token(Kind.UNSUBSCRIBE, subscriber_id, campaign_id))
+
+    def preferences(self, subscriber_id: int, campaign_id: int | None) -> str:
+        return self._link(make_token(Kind.PREFERENCES, subscriber_id, campaign_id))
+
+    def _link(self, token: str) -> str:
+        return f"{self._before}{token}{self._after}"
+
+
 def link(token: str) -> str:
     """The absolute URL of a token's page, at most 76 characters for ordinary base URLs."""
     return conf.BASE_URL + reverse("sendonce:link", args=[token])

@@ -17,7 +17,14 @@ from django.db import (
 )
 
 from campaigns.models import Campaign
-from sending.connections import LOST, Pool, Unacknowledged, acknowledged, as_default
+from sending.connections import (
+    LOST,
+    Pool,
+    PoolClosed,
+    Unacknowledged,
+    acknowledged,
+    as_default,
+)
 from tests.factories import CampaignFactory
 
 from .racing import DEADLINE, Halt, Race
@@ -186,6 +193,32 @@ def test_closing_the_pool_closes_what_is_idle() -> None:
     while _sessions() != before and time.monotonic() < deadline:
         time.sleep(0.005)
     assert _sessions() == before
+
+
+def test_a_closed_pool_lends_nothing_and_tells_those_who_wait() -> None:
+    pool = Pool(1)
+
+    def ask() -> bool:
+        try:
+            with pool.lend():
+                return True
+        except PoolClosed:
+            return False
+
+    with Race() as race:
+        halt = race.halt()
+
+        def stay() -> None:
+            with pool.lend():
+                halt.here()
+
+        staying = race.start_to(halt, stay)
+        waiting = [race.start(ask) for _ in range(3)]
+        pool.close()
+        assert [racer.result() for racer in waiting] == [False, False, False]
+        halt.released.set()
+        staying.result()
+    assert ask() is False
 
 
 def test_a_notice_is_no_warning() -> None:

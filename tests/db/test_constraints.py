@@ -276,7 +276,7 @@ def test_sends_outlive_their_subscriber_and_hold_their_campaign() -> None:
     send.subscriber.delete()
     assert Send.objects.filter(job_id=send.job_id, subscriber=None, email=send.email).exists()
     with pytest.raises(models.ProtectedError):
-        Campaign.objects.filter(pk=send.campaign_id).delete()
+        Campaign.objects.filter(sends=send).delete()
     with (
         pytest.raises(IntegrityError),
         transaction.atomic(),

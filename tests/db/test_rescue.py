@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from campaigns.models import Campaign
+from sending.doubt import SEND_AGAIN, resolve
 from sending.models import Send, Worker
 from sending.rescue import rescue_dead, rescue_expired, worker_lock_key
 from sending.settle import settle
@@ -48,11 +49,12 @@ def test_an_expired_claim_goes_back_without_an_attempt(tried_before: bool) -> No
 @pytest.mark.django_db
 def test_an_expired_hand_over_is_in_doubt_and_keeps_its_token() -> None:
     send = row(campaign_to(0), "sending", **_expired())
-    token = send.claim_token
+    token, lease = send.claim_token, send.lease_until
     assert rescue_expired(doubt_wait=WAIT) == 1
     send.refresh_from_db()
     assert (send.status, send.claim_token, send.attempts) == ("in_doubt", token, 1)
-    assert (send.lease_until, send.settle_at, send.reason) == (None, None, "worker_lost")
+    assert (send.settle_at, send.reason) == (None, "worker_lost")
+    assert send.lease_until == lease, "it says from when on somebody may send it again"
     assert kinds_of(send) == ["in_doubt"]
 
 
@@ -161,6 +163,20 @@ def test_a_worker_whose_session_is_gone_is_rescued_at_once() -> None:
     assert dead.ended is not None
     assert "session was gone" in dead.note
     assert rescue_dead(doubt_wait=WAIT) == 0
+
+
+@pytest.mark.django_db
+def test_nobody_sends_again_what_a_worker_found_dead_may_still_send() -> None:
+    """Its session was lost, its process may live until the lease is over."""
+    campaign, dead = campaign_to(0), _worker()
+    send = row(campaign, "sending", worker=dead)
+    rescue_dead(doubt_wait=WAIT)
+    assert resolve([send], SEND_AGAIN) == 0
+    assert status_of(send) == "in_doubt"
+    Send.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert resolve([send], SEND_AGAIN) == 1
+    send.refresh_from_db()
+    assert (send.status, send.lease_until) == ("queued", None)
 
 
 @pytest.mark.django_db

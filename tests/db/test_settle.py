@@ -224,6 +224,19 @@ def test_a_message_that_can_not_be_made_fails_from_its_claim() -> None:
     assert (kinds_of(send), send.answer_text) == (["failed"], said.text)
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("policy", ["hold", "resend"])
+def test_a_repeat_that_can_not_be_made_leaves_the_earlier_doubt(policy: str) -> None:
+    campaign = campaign_to(0)
+    type(campaign.account).objects.filter(pk=campaign.account_id).update(in_doubt_policy=policy)
+    send = row(campaign, "claimed", doubt_tokens=[OLD])
+    said = Answer(Stage.LOCAL, None, "", "the message could not be made")
+    settle([refused_here(held(send), said)], doubt_wait=0)
+    send.refresh_from_db()
+    assert (send.status, send.claim_token, send.doubt_tokens) == ("in_doubt", OLD, [])
+    assert send.settle_at is None, "held: the policy would only fail the same way again"
+
+
 # --- canceled campaigns ----------------------------------------------------------------------
 
 

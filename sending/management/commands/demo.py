@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from sending.demo.children import ChildFailed
@@ -36,6 +37,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         serve = options["serve"]
+        if serve is None:
+            serve = getattr(settings, "DEMO_SERVE", None)
         chosen = Options(
             people=options["people"],
             seed=options["seed"],

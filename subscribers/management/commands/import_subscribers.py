@@ -121,9 +121,15 @@ def _progress(name: str) -> Iterator[Progress | None]:
     except ImportError:
         yield None
         return
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            """rich would end the process in the middle of the import."""
+            self.quiet = True
+
     columns = (TextColumn("{task.fields[rows]} rows"), BarColumn(), DownloadColumn())
     with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+        *columns, TimeRemainingColumn(), console=Quiet(stderr=True), transient=True
     ) as bar:
         task = bar.add_task("import", total=os.stat(name).st_size, rows=0)
         yield lambda read, rows: bar.update(task, completed=read, rows=rows)
