@@ -18,7 +18,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 
-@pytest.fixture(scope="session")
+# Not for the session: the loop that Playwright keeps running would be every later test's.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next(filter(None, map(shutil.which, NAMES)), None)

@@ -229,7 +229,7 @@ def test_a_message_that_can_not_be_made_fails_from_its_claim() -> None:
 def test_a_repeat_that_can_not_be_made_leaves_the_earlier_doubt(policy: str) -> None:
     campaign = campaign_to(0)
     type(campaign.account).objects.filter(pk=campaign.account_id).update(in_doubt_policy=policy)
-    send = row(campaign, "claimed", doubt_tokens=[OLD])
+    send = row(campaign, "claimed", doubt_tokens=[OLD], handed_at=timezone.now())
     said = Answer(Stage.LOCAL, None, "", "the message could not be made")
     settle([refused_here(held(send), said)], doubt_wait=0)
     send.refresh_from_db()
