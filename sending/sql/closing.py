@@ -1,0 +1,61 @@
+"""Rows that must not be sent any more."""
+
+from __future__ import annotations
+
+from .tables import CAMPAIGN, DOUBTED, EVENT, INCLUDE, MEMBERSHIP, SEND, SUBSCRIBER
+
+# In slices, so that a million rows do not make one transaction of a minute.
+CANCEL_ROWS = f"""
+WITH doomed AS MATERIALIZED (
+    SELECT s.id FROM {SEND} s
+    WHERE s.campaign_id = %(campaign)s AND s.status IN ('queued', 'retry', 'claimed')
+    ORDER BY s.id LIMIT %(size)s FOR NO KEY UPDATE OF s
+), closed AS (
+    UPDATE {SEND} s SET
+        status = CASE WHEN {DOUBTED} THEN 'in_doubt' ELSE 'canceled' END,
+        claim_token = CASE WHEN {DOUBTED} THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
+        doubt_tokens = CASE WHEN {DOUBTED} THEN trim_array(s.doubt_tokens, 1)
+            ELSE s.doubt_tokens END,
+        lease_until = NULL, worker_id = NULL, reason = 'canceled'
+    FROM doomed WHERE s.id = doomed.id AND s.status IN ('queued', 'retry', 'claimed')
+    RETURNING s.id, s.account_id, s.status
+), noted AS (
+    INSERT INTO {EVENT} (send_id, account_id, kind, stage, enhanced, text, reason, by_name, at)
+    SELECT id, account_id, status, 'local', '', %(text)s, 'canceled', '', clock_timestamp()
+    FROM closed
+)
+SELECT count(*) FROM closed"""
+
+# A cancel that died half-way. Claimed rows need no look: hand-over or rescue closes them.
+CANCELED_WITH_OPEN_ROWS = f"""
+SELECT c.id FROM {CAMPAIGN} c
+WHERE c.status = 'canceled' AND (
+    EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'queued')
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'retry'))"""
+
+LEAVERS_CAMPAIGNS = f"""
+SELECT DISTINCT s.campaign_id FROM {SEND} s JOIN {CAMPAIGN} c ON c.id = s.campaign_id
+WHERE s.subscriber_id = ANY(%(subscribers)s::bigint[]) AND s.status IN ('queued', 'retry')
+  AND c.status IN ('sending', 'paused')"""
+
+WITHDRAW_LEAVERS = f"""
+WITH leaving AS MATERIALIZED (
+    SELECT s.id FROM {SEND} s
+    WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
+      AND s.status IN ('queued', 'retry') AND NOT EXISTS (
+        SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
+        JOIN {SUBSCRIBER} p ON p.id = m.subscriber_id
+        WHERE i.campaign_id = s.campaign_id AND m.subscriber_id = s.subscriber_id
+          AND m.left_at IS NULL AND p.status = 'confirmed')
+    ORDER BY s.id FOR NO KEY UPDATE OF s
+)
+UPDATE {SEND} s SET
+    status = CASE WHEN {DOUBTED} THEN 'in_doubt' ELSE 'suppressed' END,
+    claim_token = CASE WHEN {DOUBTED} THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
+    doubt_tokens = CASE WHEN {DOUBTED} THEN trim_array(s.doubt_tokens, 1)
+        ELSE s.doubt_tokens END,
+    reason = CASE WHEN EXISTS (
+        SELECT 1 FROM {SUBSCRIBER} p WHERE p.id = s.subscriber_id AND p.status = 'confirmed')
+        THEN 'left' ELSE 'unsubscribed' END
+FROM leaving WHERE s.id = leaving.id
+RETURNING s.id, s.account_id, s.status, s.reason"""

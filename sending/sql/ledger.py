@@ -1,0 +1,43 @@
+"""Counting, and asking whether anything is open."""
+
+from __future__ import annotations
+
+from .tables import ACCOUNT, CAMPAIGN, SEND
+
+COUNTS = f"""
+SELECT c.audience, c.built_at IS NOT NULL, s.status, count(s.id)
+FROM {CAMPAIGN} c LEFT JOIN {SEND} s ON s.campaign_id = c.id
+WHERE c.id = %(campaign)s GROUP BY c.audience, c.built_at, s.status"""
+
+# Open: somebody may still get it without a person deciding so. Each arm has its partial index.
+OPEN_ROWS = f"""
+SELECT EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.status = 'queued')
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.status = 'retry')
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s
+        AND s.status IN ('claimed', 'sending'))
+    OR EXISTS (SELECT 1 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
+        WHERE s.campaign_id = %(campaign)s AND s.status = 'in_doubt'
+          AND s.settle_at IS NOT NULL AND a.in_doubt_policy <> 'hold')"""
+
+# For --drain: is there something to do now, or within the patience (seconds)? A paused
+# campaign's queue is not work; what is in flight anywhere is.
+HAS_WORK = f"""
+WITH scope AS (
+    SELECT c.id, c.status, c.built_at, c.scheduled_for FROM {CAMPAIGN} c
+    WHERE c.status IN ('approved', 'sending')
+      AND (%(campaign)s::bigint IS NULL OR c.id = %(campaign)s::bigint)
+)
+SELECT EXISTS (SELECT 1 FROM scope WHERE status = 'approved'
+        AND scheduled_for <= clock_timestamp())
+    OR EXISTS (SELECT 1 FROM scope WHERE status = 'sending' AND built_at IS NULL)
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.status IN ('claimed', 'sending')
+        AND (%(campaign)s::bigint IS NULL OR s.campaign_id = %(campaign)s::bigint))
+    OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'queued'))
+    OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'retry'
+          AND s.next_attempt_at <= clock_timestamp() + %(patience)s * interval '1 second'))
+    OR (%(campaign)s::bigint IS NULL AND EXISTS (
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id IS NULL AND (s.status = 'queued'
+          OR (s.status = 'retry'
+            AND s.next_attempt_at <= clock_timestamp() + %(patience)s * interval '1 second'))))"""

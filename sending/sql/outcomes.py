@@ -1,0 +1,98 @@
+"""What came of it, and what never started."""
+
+from __future__ import annotations
+
+from .tables import ACCOUNT, CAMPAIGN, DOUBTED, EVENT, SEND
+
+_CLOSED_BY_CANCEL = "c.status = 'canceled'"
+
+# An acceptance of any hand-over of the row, current or in doubt, makes it sent and ends it.
+ACCEPT = f"""
+UPDATE {SEND} s SET status = 'sent', sent_at = clock_timestamp(), lease_until = NULL,
+    settle_at = NULL, provider_message_id = left(o.message_id, 300), answer_stage = o.stage,
+    answer_code = o.code, answer_enhanced = o.enhanced, answer_text = o.text, reason = ''
+FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(message_ids)s::text[], %(stages)s::text[],
+    %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[])
+    AS o(id, token, message_id, stage, code, enhanced, text)
+WHERE s.id = o.id AND s.status <> 'sent'
+  AND (s.claim_token = o.token OR o.token = ANY(s.doubt_tokens))
+RETURNING s.id"""
+
+# Any other outcome speaks of the current hand-over only, and only while its fate is open: a
+# late "don't know" never overwrites knowledge. A retry in a canceled campaign stays closed. A
+# repeat that could not even be made leaves the earlier hand-over in doubt as it was. A
+# refusal of a repeat says nothing about an earlier hand-over in doubt, but a person or a policy
+# asked for the repeat, so its answer counts; an acceptance of the earlier one still wins.
+REFUSE = f"""
+WITH told AS (
+    SELECT s.id, s.status AS was, o.*, CASE
+        WHEN s.status = 'claimed' AND {DOUBTED} THEN 'in_doubt'
+        WHEN o.outcome = 'retry' AND c.status = 'canceled' AND {DOUBTED} THEN 'in_doubt'
+        WHEN o.outcome = 'retry' AND c.status = 'canceled' THEN 'canceled'
+        ELSE o.outcome END AS becomes,
+        a.in_doubt_policy
+    FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(outcomes)s::text[], %(delays)s::float[],
+        %(stages)s::text[], %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[],
+        %(reasons)s::text[])
+        AS o(send_id, token, outcome, delay, stage, code, enhanced, text, reason)
+    JOIN {SEND} s ON s.id = o.send_id AND s.claim_token = o.token
+    JOIN {ACCOUNT} a ON a.id = s.account_id
+    LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
+    WHERE s.status = 'sending'
+       OR (s.status = 'in_doubt' AND o.outcome <> 'in_doubt')
+       OR (s.status = 'claimed' AND o.outcome = 'failed' AND o.stage = 'local')
+)
+UPDATE {SEND} s SET
+    status = t.becomes,
+    next_attempt_at = CASE WHEN t.becomes = 'retry'
+        THEN clock_timestamp() + t.delay * interval '1 second' ELSE s.next_attempt_at END,
+    claim_token = CASE
+        WHEN t.becomes = 'in_doubt' AND t.outcome <> 'in_doubt'
+            THEN s.doubt_tokens[cardinality(s.doubt_tokens)]
+        WHEN t.becomes = 'in_doubt' THEN s.claim_token END,
+    doubt_tokens = CASE WHEN t.becomes = 'in_doubt' AND t.outcome <> 'in_doubt'
+        THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
+    settle_at = CASE WHEN t.becomes = 'in_doubt' AND t.outcome = 'in_doubt'
+        AND t.in_doubt_policy <> 'hold'
+        AND (c.status IS NULL OR NOT {_CLOSED_BY_CANCEL})
+        THEN clock_timestamp() + %(doubt_wait)s * interval '1 second' END,
+    lease_until = NULL, answer_stage = t.stage, answer_code = t.code,
+    answer_enhanced = t.enhanced, answer_text = t.text, reason = t.reason
+FROM told t JOIN {SEND} same ON same.id = t.id LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
+WHERE s.id = t.id
+RETURNING s.id, t.becomes, s.account_id, s.email, s.attempts, t.token, t.was"""
+
+EVENT_INSERT = f"""
+INSERT INTO {EVENT} (send_id, account_id, kind, stage, code, enhanced, text, reason, attempt,
+    by_name, at)
+SELECT o.id, o.account_id, o.kind, o.stage, o.code, o.enhanced, o.text, o.reason, o.attempt,
+    o.by_name, clock_timestamp()
+FROM unnest(%(ids)s::bigint[], %(accounts)s::bigint[], %(kinds)s::text[], %(stages)s::text[],
+    %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[], %(reasons)s::text[],
+    %(attempts)s::smallint[], %(by_names)s::text[])
+    AS o(id, account_id, kind, stage, code, enhanced, text, reason, attempt, by_name)"""
+
+# Never started, known for certain: back to where it came from, the attempt refunded.
+GIVE_BACK = f"""
+UPDATE {SEND} s SET
+    status = CASE
+        WHEN c.status = 'canceled' AND {DOUBTED} THEN 'in_doubt'
+        WHEN c.status = 'canceled' THEN 'canceled'
+        WHEN s.next_attempt_at IS NULL THEN 'queued'
+        ELSE 'retry' END,
+    claim_token = CASE WHEN c.status = 'canceled' AND {DOUBTED}
+        THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
+    doubt_tokens = CASE WHEN c.status = 'canceled' AND {DOUBTED}
+        THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
+    attempts = GREATEST(s.attempts - (s.status <> 'claimed')::int, 0),
+    handed_at = CASE WHEN {DOUBTED} THEN s.handed_at END,
+    lease_until = NULL, worker_id = NULL, settle_at = NULL,
+    reason = CASE
+        WHEN c.status = 'canceled' THEN 'canceled'
+        WHEN s.status = 'in_doubt' THEN ''
+        ELSE s.reason END
+FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS o(id, token)
+JOIN {SEND} same ON same.id = o.id
+LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
+WHERE s.id = o.id AND s.claim_token = o.token AND s.status IN ('claimed', 'sending', 'in_doubt')
+RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status"""

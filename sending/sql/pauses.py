@@ -1,0 +1,34 @@
+"""Transports that take no mail now."""
+
+from __future__ import annotations
+
+from .tables import PAUSE
+
+# Two arbiters: an account's pause and the transport's own (account null) are unique apart.
+PAUSE_ACCOUNT = f"""
+INSERT INTO {PAUSE} AS t (alias, account_id, stage, code, reason, since, failures, probe_at)
+VALUES (%(alias)s, %(account)s, %(stage)s, %(code)s, %(reason)s, clock_timestamp(), 1,
+    clock_timestamp() + %(first)s * interval '1 second')
+ON CONFLICT (alias, account_id) DO UPDATE SET stage = excluded.stage, code = excluded.code,
+    reason = excluded.reason, failures = t.failures + 1,
+    probe_at = clock_timestamp() + LEAST(%(longest)s, %(first)s * 2 ^ LEAST(t.failures, 10))
+        * interval '1 second'
+RETURNING failures"""
+
+PAUSE_ALIAS = PAUSE_ACCOUNT.replace(
+    "ON CONFLICT (alias, account_id)", "ON CONFLICT (alias) WHERE account_id IS NULL"
+)
+
+LIFT = f"""
+DELETE FROM {PAUSE}
+WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s"""
+
+# Whoever moves probe_at makes the try; the others go on waiting.
+TAKE_PROBES = f"""
+UPDATE {PAUSE} SET probe_at = clock_timestamp()
+    + LEAST(%(longest)s, %(first)s * 2 ^ LEAST(failures, 10)) * interval '1 second'
+WHERE id IN (SELECT id FROM {PAUSE} WHERE probe_at <= clock_timestamp()
+    FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING alias, account_id"""
+
+PAUSED = f"SELECT alias, account_id, reason FROM {PAUSE} ORDER BY id"

@@ -1,0 +1,19 @@
+"""The tables that the statements speak of, and a condition that many share."""
+
+from __future__ import annotations
+
+SEND = "sendonce_sending_send"
+WORKER = "sendonce_sending_worker"
+EVENT = "sendonce_sending_deliveryevent"
+CAMPAIGN = "sendonce_campaigns_campaign"
+INCLUDE = "sendonce_campaigns_campaign_segments"
+EXCLUDE = "sendonce_campaigns_campaign_exclude_segments"
+ACCOUNT = "sendonce_subscribers_account"
+SUBSCRIBER = "sendonce_subscribers_subscriber"
+MEMBERSHIP = "sendonce_subscribers_membership"
+SUPPRESSION = "sendonce_subscribers_suppression"
+PAUSE = "sendonce_sending_transportpause"
+
+# What becomes of a row that would open, be closed or be canceled while an earlier hand-over of
+# it is still in doubt: back in doubt. "Canceled" or "suppressed" would say that nothing left.
+DOUBTED = "cardinality(s.doubt_tokens) > 0"
