@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 
 from .installation import installation
 from .models import Installation
 
 OLDEST = 140000
+TIMELINE = "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int"
 
 
-class ClusterRefused(Exception):
-    """The database can't keep the promise; the message says what to change."""
+class ClusterRefused(OperationalError):
+    """The database can't keep the promise; the message says what to change.
+
+    Operational, as a lost connection is: a running sender that meets it waits and tries again.
+    """
 
 
-class ClusterChanged(Exception):
+class ClusterChanged(OperationalError):
     """Another cluster or timeline than the last sender saw: staff must confirm it."""
 
 
@@ -48,7 +52,8 @@ def look() -> Cluster:
         version, fsync, pages, isolation, recovering, names = cursor.fetchone()
     standbys = _optional("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'")
     system = _optional("SELECT system_identifier::text FROM pg_control_system()")
-    timeline = _optional("SELECT timeline_id FROM pg_control_checkpoint()")
+    # Not pg_control_checkpoint(): that one learns of a promotion only at the next checkpoint.
+    timeline = None if recovering else _optional(TIMELINE)
     identity = (str(system), int(timeline)) if system and timeline is not None else None
     return Cluster(
         version=version,
@@ -87,7 +92,9 @@ def judge(cluster: Cluster) -> list[str]:
 def check(*, confirm: bool = False) -> list[str]:
     """Judge the cluster and compare it with the one last seen; remember it.
 
-    Raises ``ClusterRefused``, and ``ClusterChanged`` unless ``confirm``. Returns warnings.
+    Called at the start, and again on every connection that a running sender opens: after a
+    failover nothing is handed over before staff have looked. Raises ``ClusterRefused``, and
+    ``ClusterChanged`` unless ``confirm``. Returns warnings.
     """
     cluster = look()
     warnings = judge(cluster)
@@ -101,8 +108,8 @@ def check(*, confirm: bool = False) -> list[str]:
         raise ClusterChanged(
             f"this is another database cluster than the last sender saw (system identifier and "
             f"timeline {cluster.identity}, then {before}): after a failover or a restore, rows "
-            f"may be older than what was sent. Check the campaigns that were sending, then run "
-            f"run_sender once with --confirm-cluster"
+            f"may be older than what was sent. Check the campaigns that were sending, then "
+            f"start one run_sender with --confirm-cluster; the others wait for it"
         )
     Installation.objects.filter(
         pk=1, system_identifier=seen.system_identifier, timeline=seen.timeline

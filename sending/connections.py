@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,9 +34,14 @@ class PoolClosed(Exception):
 
 
 class Pool:
-    """``size`` connections, borrowed by threads one transaction at a time."""
+    """``size`` connections, borrowed by threads one transaction at a time.
 
-    def __init__(self, size: int) -> None:
+    ``verify`` runs on each connection when it is new: it may lead to another server than the
+    last one did. What it raises, ``lend`` raises.
+    """
+
+    def __init__(self, size: int, verify: Callable[[], object] | None = None) -> None:
+        self._verify = verify
         self._idle: queue.LifoQueue[BaseDatabaseWrapper | None] = queue.LifoQueue()
         self._closed = False
         for _ in range(size):
@@ -57,6 +62,8 @@ class Pool:
             wrapper.inc_thread_sharing()
         try:
             with as_default(wrapper):
+                if self._verify is not None and wrapper.connection is None:
+                    self._verify()
                 yield wrapper
         except BaseException:
             close_quietly(wrapper)

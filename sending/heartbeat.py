@@ -15,7 +15,7 @@ from psycopg import Error as PsycopgError
 
 from campaigns.lifecycle import CHANNEL
 
-from . import clock, sql
+from . import clock, cluster, sql
 from .connections import LOST, Unacknowledged, acknowledged, close_quietly
 from .models import Worker
 from .queue import renew
@@ -94,7 +94,7 @@ class Heartbeat(threading.Thread):
 
     def _prepare(self) -> None:
         """After every (re)connect: the session lock, and LISTEN."""
-        connection.ensure_connection()
+        cluster.check()
         if self.direct:
             self._take_session_lock()
             with connection.cursor() as cursor:

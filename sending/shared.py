@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from . import cluster
 from . import pauses as pausing
 from .compose import Composer
 from .connections import LOST, Pool
@@ -43,7 +44,7 @@ class Shared:
     poll: float
     campaign_id: int | None = None
     worker_id: int = 0
-    pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE))
+    pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE, verify=cluster.check))
     ready: Ready = field(default_factory=Ready)
     composer: Composer = field(default_factory=Composer)
     pauses: Pauses = field(default_factory=Pauses)

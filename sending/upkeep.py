@@ -18,7 +18,7 @@ from campaigns.errors import WrongState
 from campaigns.models import Campaign, CampaignQuerySet
 from subscribers.conf import conf
 
-from . import clock, doubt, rescue, sql, withdraw
+from . import clock, cluster, doubt, rescue, sql, withdraw
 from .build import build_chunk, next_size, unbuilt
 from .connections import LOST, close_quietly
 from .ledger import has_open_rows
@@ -62,6 +62,8 @@ class Upkeep(threading.Thread):
 
     def step(self) -> bool:
         """One round; True when there is more to do at once (a build goes on)."""
+        if connection.connection is None:
+            cluster.check()
         self._every("pauses", 1.0, self.shared.pauses.refresh)
         self.start_due()
         self._every("rescue", 1.0, self.rescue)

@@ -17,10 +17,13 @@ from pytest_django import DjangoDbBlocker
 
 from campaigns import lifecycle
 from campaigns.models import Campaign
+from config import embedded
+from config.embedded.base import DatabaseWrapper
+from config.embedded.cluster import Cluster
 from sending.connections import as_default
 from sending.sink.record import read_record
 from subscribers.models import Account, Membership, Segment, Subscriber
-from tests.conftest import ROOT
+from tests.conftest import ROOT, run_manage
 
 
 @pytest.fixture
@@ -151,6 +154,23 @@ def senders(environ: dict[str, str], own_database: str, tmp_path: Path) -> Itera
     made = Senders(environ, tmp_path / "senders.log")
     yield made
     made.stop_all()
+
+
+@pytest.fixture
+def own_cluster(
+    cluster: Cluster, environ: dict[str, str], django_db_blocker: DjangoDbBlocker
+) -> Iterator[Cluster]:
+    """A server of this test's own, migrated; the ORM of the test and the senders use it."""
+    cluster.ensure()
+    environ["DATABASE_URL"] = cluster.url()
+    done = run_manage("migrate", "--verbosity", "0", env=environ)
+    assert done.returncode == 0, done.stderr
+    with django_db_blocker.unblock():
+        settings = connections.create_connection(DEFAULT_DB_ALIAS).settings_dict
+        wrapper = DatabaseWrapper({**settings, **embedded.database_settings(cluster.data)})
+        with as_default(wrapper):
+            yield cluster
+        wrapper.close()
 
 
 def make_campaign(addresses: list[str], *, slug: str = "crash", **account: Any) -> Campaign:

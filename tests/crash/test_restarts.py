@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, connections
-from pytest_django import DjangoDbBlocker
+from django.db import connection
 
-from config import embedded
-from config.embedded.base import DatabaseWrapper
 from config.embedded.cluster import Cluster
-from sending.connections import as_default
 from sending.ledger import balance
 from sending.models import TransportPause
-from tests.conftest import run_manage
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
 
@@ -57,23 +52,6 @@ def test_a_relay_that_refuses_the_login_spends_no_attempt(
     assert not campaign.sends.exclude(attempts=0).exists()
     senders.drain("--lanes", "2", EMAIL_URL=f"smtp://user:right@127.0.0.1:{relay.port}")
     assert check(campaign, relay.accepted(), doubt_at_most=0, people=40)["sent"] == 40
-
-
-@pytest.fixture
-def own_cluster(
-    cluster: Cluster, environ: dict[str, str], django_db_blocker: DjangoDbBlocker
-) -> Iterator[Cluster]:
-    """A server of this test's own, migrated; the ORM of the test and the senders use it."""
-    cluster.ensure()
-    environ["DATABASE_URL"] = cluster.url()
-    done = run_manage("migrate", "--verbosity", "0", env=environ)
-    assert done.returncode == 0, done.stderr
-    with django_db_blocker.unblock():
-        settings = connections.create_connection(DEFAULT_DB_ALIAS).settings_dict
-        wrapper = DatabaseWrapper({**settings, **embedded.database_settings(cluster.data)})
-        with as_default(wrapper):
-            yield cluster
-        wrapper.close()
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
