@@ -18,6 +18,11 @@ from typing import Any
 _NAMESPACE = 0x53454E << 40
 _ID_MASK = (1 << 40) - 1
 
+#: Under REPEATABLE READ the snapshot would be as old as the transaction, and whoever waited at
+#: the gate would decide by what was before. Raises where a transaction of another level has
+#: begun to read already.
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
 _SHARED = "SELECT pg_advisory_xact_lock_shared(%s)"
 _EXCLUSIVE = "SELECT pg_advisory_xact_lock(%s)"
 
@@ -29,11 +34,14 @@ def key(campaign_id: int) -> int:
 
 def enter_shared(cursor: Any, campaign_ids: Iterable[int]) -> None:
     """Hold these campaigns' gates shared until the transaction ends. ``cursor`` must be in a
-    transaction; a lock timeout of its session applies."""
+    READ COMMITTED transaction, ``READ_COMMITTED`` its first statement; a lock timeout of its
+    session applies."""
     for campaign_id in sorted(set(campaign_ids)):
         cursor.execute(_SHARED, [key(campaign_id)])
 
 
 def enter_exclusive(cursor: Any, campaign_id: int) -> None:
-    """Hold one campaign's gate alone until the transaction ends."""
+    """Hold one campaign's gate alone until the transaction ends, which must be, and is made,
+    READ COMMITTED; ``django.db.InternalError`` where that is too late."""
+    cursor.execute(READ_COMMITTED)
     cursor.execute(_EXCLUSIVE, [key(campaign_id)])

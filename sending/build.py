@@ -47,7 +47,7 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
     already, or another worker moved the cursor first. One transaction behind the gate (shared).
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(sql.BUILDING)
+        cursor.execute(sql.READ_COMMITTED)
         enter_shared(cursor, [campaign_id])
         found = (
             Campaign.objects.filter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from .queue import Claimed
 from .smtp_message import message_bytes
 from .transports import Prepared
 
-#: Contents kept compiled in a process; the least recently used goes first.
+#: Contents kept compiled in a process; the one used least lately goes first.
 KEPT = 64
 
 
@@ -27,49 +27,61 @@ class ComposeError(Exception):
     """This row's message can't be made; the reason is what staff read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One content, its templates compiled, or why they do not compile."""
+
+    content: Content
+    renderer: Renderer | Exception
+
+
 class Composer:
     """Renders and builds messages; one per process, used by all lanes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._contents: OrderedDict[int, tuple[Content, Renderer | Exception]] = OrderedDict()
+        self._kept: OrderedDict[int, Loaded] = OrderedDict()
         self._namespace: UUID | None = None
         self._links: Links | None = None
 
-    def has(self, content_ids: Iterable[int]) -> bool:
-        """Whether ``compose`` can do without the database for these contents."""
+    def cached(self, content_ids: set[int]) -> dict[int, Loaded] | None:
+        """These contents, if all of them are at hand; None when ``load`` has to ask."""
         with self._lock:
-            return self._namespace is not None and all(c in self._contents for c in content_ids)
+            if self._namespace is None or not all(c in self._kept for c in content_ids):
+                return None
+            for content_id in content_ids:
+                self._kept.move_to_end(content_id)
+            return {c: self._kept[c] for c in content_ids}
 
-    def load(self, content_ids: Iterable[int]) -> None:
-        """Fetch and compile contents; call it with a database connection at hand."""
+    def load(self, content_ids: set[int]) -> dict[int, Loaded]:
+        """These contents from the database; one that is not there is left out.
+
+        The caller keeps what it got: the cache may drop it any moment for another lane's.
+        """
         name = namespace()
-        found: dict[int, tuple[Content, Renderer | Exception]] = {}
-        for content in Content.objects.select_related("account").filter(pk__in=list(content_ids)):
+        found: dict[int, Loaded] = {}
+        for content in Content.objects.select_related("account").filter(pk__in=content_ids):
             try:
-                found[content.pk] = (content, Renderer(content))
+                found[content.pk] = Loaded(content, Renderer(content))
             except Exception as error:
-                found[content.pk] = (content, error)
+                found[content.pk] = Loaded(content, error)
         with self._lock:
             self._namespace = name
-            for content_id, loaded in found.items():
-                self._contents[content_id] = loaded
-                self._contents.move_to_end(content_id)
-            while len(self._contents) > KEPT:
-                self._contents.popitem(last=False)
+            self._kept.update(found)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
 
-    def compose(self, row: Claimed, *, as_bytes: bool) -> Any:
+    def compose(self, row: Claimed, loaded: dict[int, Loaded], *, as_bytes: bool) -> Any:
         """The message of ``row``: ready bytes where the transport takes them, else Django's.
 
         Raises ``ComposeError``, whatever went wrong: a row that can't be made must fail alone
         and not hold up those behind it.
         """
-        with self._lock:
-            loaded = self._contents.get(row.content_id)
-            name = self._namespace
-        if loaded is None or name is None:
-            raise ComposeError("its content is gone")
-        content, renderer = loaded
+        name, found = self._namespace, loaded.get(row.content_id)
+        if found is None or name is None:
+            raise ComposeError("its content was deleted")
+        content, renderer = found.content, found.renderer
         if isinstance(renderer, Exception):
             raise ComposeError(f"the content does not compile: {renderer}")
         try:

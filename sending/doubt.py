@@ -68,6 +68,7 @@ def _decide(
 ) -> int:
     given = {"ids": ids, "campaign": campaign_id, "failed": failed, "due_only": due_only}
     with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.READ_COMMITTED)
         if decision == TREAT_AS_SENT:
             if campaign_id is not None:
                 enter_shared(cursor, [campaign_id])

@@ -124,8 +124,10 @@ class Lane(threading.Thread):
             row.trusted_until = max(row.trusted_until, started + shared.lease - shared.margin)
         with self.lock:
             lot.unstarted = list(handed.go)
-        self._send_all(alias, lot, messages, started)
+        pulled = self._send_all(alias, lot, messages, started)
         self._write(lot)
+        if pulled is not None:
+            shared.pause_campaign(*pulled)
 
     def _trusted(self, rows: list[Claimed]) -> list[Claimed]:
         """Rows whose lease still holds; the others go back if they are still ours."""
@@ -139,13 +141,14 @@ class Lane(threading.Thread):
         """A message per row; a row whose message can't be made fails alone."""
         composer = self.shared.composer
         wanted = {r.content_id for r in rows}
-        if not composer.has(wanted):
-            self.shared.insist(lambda: composer.load(wanted), "content")
+        loaded = composer.cached(wanted)
+        if loaded is None:
+            loaded = self.shared.insist(lambda: composer.load(wanted), "content")
         messages: dict[int, Any] = {}
         failed: list[Settlement] = []
         for row in rows:
             try:
-                messages[row.id] = composer.compose(row, as_bytes=as_bytes)
+                messages[row.id] = composer.compose(row, loaded, as_bytes=as_bytes)
             except ComposeError as error:
                 failed.append(refused_here(row, answer(Stage.LOCAL, None, str(error))))
         if failed:
@@ -176,9 +179,14 @@ class Lane(threading.Thread):
             self._lift(alias, None)
         return session
 
-    def _send_all(self, alias: str, lot: Lot, messages: dict[int, Any], handed_at: float) -> None:
+    def _send_all(
+        self, alias: str, lot: Lot, messages: dict[int, Any], handed_at: float
+    ) -> tuple[int, str] | None:
+        """Send what was handed over, one by one; the campaign to pause and why, if the brake
+        was pulled."""
         shared, session = self.shared, self.sessions[alias]
         first, done = clock.now(), 0
+        pulled: tuple[int, str] | None = None
         while lot.unstarted:
             row = lot.unstarted[0]
             now = clock.now()
@@ -206,11 +214,16 @@ class Lane(threading.Thread):
                 lot.settlements.append(decide(row, said, verdict))
                 lot.on_wire = None
             done += 1
+            straw = shared.brake.note(row.campaign_id, verdict, said)
+            if straw is not None and row.campaign_id is not None:
+                pulled = (row.campaign_id, straw)
+                break
             if said.stage not in _BEFORE_RCPT:
                 shared.last_success.note(alias)
                 if shared.pauses.knows(alias, row.account_id):
                     self._lift(alias, row.account_id)
         self.size.observe(clock.now() - first, done)
+        return pulled
 
     def _write(self, lot: Lot) -> None:
         with self.lock:

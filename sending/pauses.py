@@ -1,7 +1,8 @@
 """Transports that take no mail now: paused for all workers, with the reason, and probed.
 
 A row of ``TransportPause`` is the pause. Whoever moves its ``probe_at`` forward makes the next
-try; when a try works, the row goes.
+try; when a try works, the row goes. Its ``failures`` are the outage that made it and the tries
+since then, the one under way included, whatever the number of lanes that ran into it.
 """
 
 from __future__ import annotations
@@ -20,19 +21,15 @@ from .outcomes import Answer
 
 log = logging.getLogger("sendonce.sender")
 
-#: Seconds before the first probe; doubled per failure up to the longest wait.
+#: Seconds before the first probe; doubled per probe up to the longest wait.
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 
 
-def wait_before_probe(failures: int) -> float:
-    """Seconds until the next try after ``failures`` in a row (at least 1)."""
-    return min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(max(failures, 1) - 1, 10))
-
-
 def pause(alias: str, account_id: int | None, answer: Answer) -> None:
     """Pause a transport (``account_id`` None) or one account's use of it, because of
-    ``answer``; a repeat counts one more failure and waits longer."""
+    ``answer``. A repeat, from another lane or a probe, only brings the latest reason: the wait
+    before the next probe has begun already."""
     words = said(answer.code, answer.enhanced, answer.text) or "no answer"
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
@@ -78,7 +75,8 @@ def lift(alias: str, account_id: int | None) -> bool:
 class Pauses:
     """What one process knows of the pauses, refreshed about once a second.
 
-    A transport that this process probes counts as free here until ``probing`` runs out.
+    A transport that this process probes counts as free here from the ``refresh`` that took the
+    probe until the next one, or until ``note`` says that it failed.
     """
 
     aliases: set[str] = field(default_factory=set)

@@ -69,6 +69,7 @@ def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> int:
     rescued = 0
     for campaign_id in campaigns:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.READ_COMMITTED)
             if campaign_id is not None:
                 enter_shared(cursor, [campaign_id])
             cursor.execute(rescue_sql, {**given, "campaign": campaign_id})

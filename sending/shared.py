@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -9,8 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from campaigns import lifecycle
+from campaigns.errors import WrongState
+from campaigns.models import Campaign
+
 from . import cluster
 from . import pauses as pausing
+from .brakes import Brake
 from .compose import Composer
 from .connections import LOST, Pool
 from .outcomes import Answer
@@ -51,6 +57,7 @@ class Shared:
     last_success: LastSuccess = field(default_factory=LastSuccess)
     journal: Journal = field(default_factory=Journal)
     tally: Tally = field(default_factory=Tally)
+    brake: Brake = field(default_factory=Brake)
     #: Finish the message on the wire, start no other.
     stopping: threading.Event = field(default_factory=threading.Event)
     #: Do not even wait for the database any more.
@@ -84,7 +91,21 @@ class Shared:
             self.abandon.wait(wait * random.uniform(0.5, 1.0))
             wait = min(wait * 2, 5.0)
 
+    def pause_campaign(self, campaign_id: int, reason: str) -> None:
+        """The brake was pulled: pause the campaign, unless somebody was faster."""
+
+        def pause() -> None:
+            campaign = Campaign(pk=campaign_id)
+            with contextlib.suppress(WrongState):
+                lifecycle.pause(campaign, reason=reason)
+
+        self.insist(pause, "campaign pause")
+        log.warning(
+            "campaign paused by the brake",
+            extra={"event": "campaign_paused", "campaign": campaign_id, "reason": reason},
+        )
+
     def pause(self, alias: str, account_id: int | None, said: Answer) -> None:
-        """Pause a transport for everybody and take back what waits for it here."""
+        """Pause a transport for everybody; the dispatcher takes back what waits for it here."""
         self.pauses.note(alias, account_id)
         self.insist(lambda: pausing.pause(alias, account_id, said), "transport pause")

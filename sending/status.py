@@ -22,9 +22,8 @@ from .models import DeliveryEvent, Send, TransportPause, Worker
 ALIVE_WITHIN = timedelta(seconds=10)
 #: How far back workers that are gone, campaigns that are over, and failures are told.
 RECENT = timedelta(days=1)
-#: The most rows of one kind; a status that scrolls is none.
-MOST = 50
-#: The latest events that failures are grouped from.
+#: The latest events that failures are grouped from; ``Status.failures_since`` says how far back
+#: they reached.
 EVENTS = 2000
 FAILURES = ("bounced", "failed", "in_doubt", "retry")
 
@@ -120,8 +119,12 @@ class FailureFact:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Everything, as of ``now``. ``ended_workers`` counts those of the last day that signed off;
-    the list has the latest few."""
+    """Everything, as of ``now``; the lists are whole, but for what is counted beside them.
+
+    ``ended_workers`` counts those of the last day that signed off; the list has the latest few.
+    ``failures`` are those since ``failures_since``: a day ago, or later when the latest
+    ``EVENTS`` events do not reach so far back.
+    """
 
     now: datetime
     workers: list[WorkerFact]
@@ -131,6 +134,7 @@ class Status:
     pauses: list[PauseFact]
     doubts: list[DoubtFact]
     failures: list[FailureFact]
+    failures_since: datetime
 
 
 def status() -> Status:
@@ -145,6 +149,7 @@ def status() -> Status:
         pauses=pauses(),
         doubts=doubts(),
         failures=failures(now),
+        failures_since=failures_since(now),
     )
 
 
@@ -169,7 +174,7 @@ def workers(now: datetime) -> list[WorkerFact]:
     held = Counter(dict(in_flight.values_list("worker").annotate(n=Count("pk"))))
     here = Worker.objects.filter(
         Q(ended__isnull=True, seen__gte=now - RECENT) | Q(pk__in=list(held))
-    ).order_by("-pk")[:MOST]
+    )
     gone = Worker.objects.filter(ended__gte=now - RECENT).order_by("-pk")[:5]
     found = {worker.pk: worker for worker in (*here, *gone)}
     return [
@@ -196,9 +201,7 @@ def campaigns(now: datetime) -> list[CampaignFact]:
         | Q(status__in=["sent", "canceled"], finished_at__gte=now - RECENT)
         | Q(status="canceled", started_at__gte=now - RECENT)
     )
-    chosen = list(
-        wanted.select_related("account").defer("body", "text_body").order_by("-pk")[:MOST]
-    )
+    chosen = list(wanted.select_related("account").defer("body", "text_body").order_by("pk"))
     ids = [campaign.pk for campaign in chosen]
     queued = _by_campaign(ids, Q(status="queued"))
     flying = _by_campaign(ids, Q(status__in=["claimed", "sending"]))
@@ -218,7 +221,7 @@ def campaigns(now: datetime) -> list[CampaignFact]:
             in_doubt=doubt[campaign.pk],
             next_retry=due.get(campaign.pk),
         )
-        for campaign in reversed(chosen)
+        for campaign in chosen
     ]
 
 
@@ -283,7 +286,7 @@ def pauses() -> list[PauseFact]:
             failures=pause.failures,
             probe_at=pause.probe_at,
         )
-        for pause in TransportPause.objects.select_related("account").order_by("pk")[:MOST]
+        for pause in TransportPause.objects.select_related("account").order_by("pk")
     ]
 
 
@@ -294,7 +297,7 @@ def doubts() -> list[DoubtFact]:
         .order_by()
         .values("campaign", "reason", name=F("campaign__name"))
         .annotate(n=Count("pk"), settles=Min("settle_at"))
-        .order_by("-n", "campaign", "reason")[:MOST]
+        .order_by("-n", "campaign", "reason")
     )
     return [
         DoubtFact(
@@ -327,6 +330,13 @@ def failures(now: datetime) -> list[FailureFact]:
         ),
         key=lambda fact: (-fact.events, fact.kind, fact.reason),
     )
+
+
+def failures_since(now: datetime) -> datetime:
+    """How far back ``failures`` looked: a day, or to the oldest of the latest ``EVENTS``."""
+    latest = DeliveryEvent.objects.order_by("-pk").values_list("at", flat=True)
+    oldest = latest[EVENTS - 1 : EVENTS]
+    return max(now - RECENT, *oldest) if oldest else now - RECENT
 
 
 def rate(before: CampaignFact, after: CampaignFact, seconds: float) -> float | None:

@@ -22,6 +22,7 @@ def cancel_rows(campaign_id: int) -> int:
     canceled = 0
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.READ_COMMITTED)
             cursor.execute(
                 sql.CANCEL_ROWS,
                 {"campaign": campaign_id, "size": SLICE, "text": WITHHELD["canceled"]},
@@ -53,6 +54,7 @@ def withdraw_leavers(subscriber_ids: list[int]) -> int:
         campaigns = [campaign_id for (campaign_id,) in cursor.fetchall()]
     for campaign_id in campaigns:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.READ_COMMITTED)
             enter_shared(cursor, [campaign_id])
             cursor.execute(
                 sql.WITHDRAW_LEAVERS, {"campaign": campaign_id, "subscribers": subscriber_ids}

@@ -66,15 +66,14 @@ from .rescue import (
     RESCUE_EXPIRED,
 )
 from .session import (
-    BUILDING,
     DURABLE,
+    READ_COMMITTED,
     RELAXED,
 )
 from .tables import CAMPAIGN, EVENT, SEND
 
 __all__ = [
     "ACCEPT",
-    "BUILDING",
     "CAMPAIGN",
     "CANCELED_WITH_OPEN_ROWS",
     "CANCEL_ROWS",
@@ -101,6 +100,7 @@ __all__ = [
     "PAUSED",
     "PAUSE_ACCOUNT",
     "PAUSE_ALIAS",
+    "READ_COMMITTED",
     "REFUSE",
     "RELAXED",
     "RENEW",

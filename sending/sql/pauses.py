@@ -5,15 +5,15 @@ from __future__ import annotations
 from .tables import PAUSE
 
 # Two arbiters: an account's pause and the transport's own (account null) are unique apart.
+# A repeat is another lane in the same outage and says nothing new but its words: the wait grows
+# with the probes (TAKE_PROBES), or forty lanes that fail at once would make it the longest.
 PAUSE_ACCOUNT = f"""
 INSERT INTO {PAUSE} AS t (alias, account_id, stage, code, reason, since, failures, probe_at)
 VALUES (%(alias)s, %(account)s, %(stage)s, %(code)s, %(reason)s, clock_timestamp(), 1,
     clock_timestamp() + %(first)s * interval '1 second')
 ON CONFLICT (alias, account_id) DO UPDATE SET stage = excluded.stage, code = excluded.code,
-    reason = excluded.reason, failures = t.failures + 1,
-    probe_at = clock_timestamp() + LEAST(%(longest)s, %(first)s * 2 ^ LEAST(t.failures, 10))
-        * interval '1 second'
-RETURNING failures"""
+    reason = excluded.reason
+RETURNING t.failures"""
 
 PAUSE_ALIAS = PAUSE_ACCOUNT.replace(
     "ON CONFLICT (alias, account_id)", "ON CONFLICT (alias) WHERE account_id IS NULL"
@@ -23,9 +23,10 @@ LIFT = f"""
 DELETE FROM {PAUSE}
 WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s"""
 
-# Whoever moves probe_at makes the try; the others go on waiting.
+# Whoever moves probe_at makes the try; the others go on waiting. The try counts as a failure
+# until it works, because then the row is gone.
 TAKE_PROBES = f"""
-UPDATE {PAUSE} SET probe_at = clock_timestamp()
+UPDATE {PAUSE} SET failures = failures + 1, probe_at = clock_timestamp()
     + LEAST(%(longest)s, %(first)s * 2 ^ LEAST(failures, 10)) * interval '1 second'
 WHERE id IN (SELECT id FROM {PAUSE} WHERE probe_at <= clock_timestamp()
     FOR NO KEY UPDATE SKIP LOCKED)

@@ -14,4 +14,6 @@ RELAXED = (
     "SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = '10s'"
 )
 
-BUILDING = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'"
+# Every other transaction that holds a gate: a snapshot per statement, whatever the host's
+# default is, or it would decide by what was before the gate opened.
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'"

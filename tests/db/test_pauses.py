@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from sending import clock
 from sending.answers import Answer, Stage
 from sending.models import TransportPause
-from sending.pauses import LastSuccess, Pauses, lift, pause, wait_before_probe
+from sending.pauses import LastSuccess, Pauses, lift, pause
 from subscribers.models import Account
 from tests.factories import AccountFactory
 
@@ -69,20 +69,46 @@ def test_an_account_that_changes_its_transport_is_free() -> None:
     assert not _known().blocks(account.pk)
 
 
+def _wait_and_failures() -> tuple[float, int]:
+    row = TransportPause.objects.annotate(db_now=Now()).get()
+    return (row.probe_at - row.db_now).total_seconds(), row.failures
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("for_account", [False, True])
-def test_the_wait_grows_with_every_failure(for_account: bool) -> None:
+def test_the_wait_grows_with_every_probe(for_account: bool) -> None:
     account = _account("relay").pk if for_account else None
-    waits = []
-    for failures in range(1, 10):
+    pause("relay", account, REFUSED)
+    seen = [_wait_and_failures()]
+    for _ in range(8):
+        _make_due()
+        _known()  # takes the probe, which fails
         pause("relay", account, REFUSED)
-        row = TransportPause.objects.annotate(db_now=Now()).get()
-        assert row.failures == failures
-        waits.append((row.probe_at - row.db_now).total_seconds())
-    expected = [wait_before_probe(n) for n in range(1, 10)]
-    assert expected == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+        seen.append(_wait_and_failures())
+    assert [failures for _, failures in seen] == list(range(1, 10))
+    expected = [1, 2, 4, 8, 16, 32, 60, 60, 60]
     # The clock has moved on a little between the two statements.
-    assert all(w <= e <= w + 10 for w, e in zip(waits, expected, strict=True))
+    assert all(w <= e < w + 0.9 for (w, _), e in zip(seen, expected, strict=True)), seen
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("for_account", [False, True])
+def test_an_outage_that_many_lanes_run_into_is_one_failure(for_account: bool) -> None:
+    account = _account("relay").pk if for_account else None
+    for _ in range(8):
+        pause("relay", account, REFUSED)
+    wait, failures = _wait_and_failures()
+    assert failures == 1
+    assert wait <= 1, "the first probe comes after a second, not after a minute"
+
+
+@pytest.mark.django_db
+def test_lanes_that_fail_late_do_not_put_the_probe_off() -> None:
+    pause("relay", None, REFUSED)
+    _make_due()
+    due = TransportPause.objects.get().probe_at
+    pause("relay", None, REFUSED)
+    assert TransportPause.objects.get().probe_at == due
 
 
 @pytest.mark.django_db
