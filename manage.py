@@ -10,7 +10,10 @@ import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import connection
-from django.db.utils import OperationalError
+from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import DatabaseError, OperationalError, ProgrammingError
+
+UNDEFINED_TABLE = "42P01"  # the SQLSTATE
 
 
 def main() -> None:
@@ -26,15 +29,35 @@ def main() -> None:
             connection.ensure_connection()
             connection.close()
         execute_from_command_line(sys.argv)
-    except (ImproperlyConfigured, OperationalError) as error:
-        if "--traceback" in sys.argv or not _is_plain(error):
+    except (ImproperlyConfigured, OperationalError, ProgrammingError) as error:
+        if "--traceback" in sys.argv:
             raise
-        print(f"error: {_first_line(error)}", file=sys.stderr)
+        if _is_unmigrated(error):
+            line = "the database has no tables yet: run manage.py migrate"
+        elif _is_plain(error):
+            line = _first_line(error)
+        else:
+            raise
+        print(f"error: {line}", file=sys.stderr)
         sys.exit(1)
+
+
+def _is_unmigrated(error: Exception) -> bool:
+    """A table is missing, and so is a migration; with all of them applied it is a bug to see."""
+    if getattr(error.__cause__, "sqlstate", None) != UNDEFINED_TABLE:
+        return False
+    try:
+        connection.close()  # the transaction that failed, if any
+        executor = MigrationExecutor(connection)
+        return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except DatabaseError:
+        return False
 
 
 def _is_plain(error: Exception) -> bool:
     """A connection that failed; an error inside a session (it has an SQLSTATE) is a bug to see."""
+    if isinstance(error, ProgrammingError):
+        return False
     return isinstance(error, ImproperlyConfigured) or not getattr(error.__cause__, "sqlstate", None)
 
 

@@ -10,3 +10,10 @@ class CampaignsConfig(AppConfig):
     label = "sendonce_campaigns"
     verbose_name = "Campaigns"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from subscribers import hooks
+
+        from .web_version import web_version
+
+        hooks.web_version.fill(web_version)

@@ -105,7 +105,7 @@ def pause(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaig
 
 def resume(campaign: Campaign, *, by: Editor = None) -> Campaign:
     """``paused -> sending``. Raises ``WrongState``."""
-    return _move(campaign, "resume", (Status.PAUSED,), Status.SENDING, "")
+    return _move(campaign, "resume", (Status.PAUSED,), Status.SENDING, f"resumed by {_name(by)}")
 
 
 def cancel(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaign:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
 from campaigns.models import Campaign
 from subscribers.admin import AddressSearch, StyledMedia
-from subscribers.conf import conf
 from subscribers.confirming import confirmation
 from subscribers.models import Account
 from subscribers.scoping import (
@@ -26,7 +25,9 @@ from subscribers.scoping import (
 )
 
 from . import doubt, pauses
+from .answers import said
 from .models import DeliveryEvent, Installation, Send, TransportPause, Worker
+from .status import worker_state
 
 #: Rows that one action decides about; more than that is a policy, not a look at each.
 MOST_DECIDED = 1000
@@ -96,8 +97,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
 
     @admin.display(description="last answer")
     def answer(self, obj: Send) -> str:
-        said = (obj.answer_code, obj.answer_enhanced, obj.answer_text)
-        words = " ".join(str(part) for part in said if part)
+        words = said(obj.answer_code, obj.answer_enhanced, obj.answer_text)
         return f"{obj.answer_stage}: {words}" if words else obj.answer_stage or "-"
 
     @admin.display(description="why")
@@ -177,7 +177,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         if obj is not None:
             list_url = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
             context.update(
-                story=[_told(event) for event in obj.events.order_by("pk")[:200]],
+                story=[_told(event) for event in obj.events.order_by("pk")],
                 list_url=reverse(list_url, current_app=self.admin_site.name),
                 decisions=self._decisions(request, obj),
                 zone=ZoneInfo(obj.account.timezone),
@@ -197,8 +197,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
 
 def _told(event: DeliveryEvent) -> dict[str, Any]:
     """One event of a send's story, in words."""
-    said = (event.code, event.enhanced, event.text)
-    words = " ".join(str(part) for part in said if part)
+    words = said(event.code, event.enhanced, event.text)
     return {
         "at": event.at,
         "what": event.kind.replace("_", " "),
@@ -233,16 +232,13 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     paginator = ScopedAdmin.paginator
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        # Seen by the database's clock, so judged by it too.
+        return super().get_queryset(request).annotate(db_now=Now())
+
     @admin.display(description="state")
-    def state(self, obj: Worker) -> str:
-        return worker_state(obj, silent_after=timedelta(seconds=conf.LEASE))
-
-
-def worker_state(worker: Worker, *, silent_after: timedelta) -> str:
-    """In a word; ``silent`` is a sender that neither signed off nor was seen lately."""
-    if worker.ended:
-        return "signed off"
-    return "running" if timezone.now() - worker.seen < silent_after else "silent"
+    def state(self, obj: Any) -> str:
+        return worker_state(obj.ended, obj.seen, obj.db_now)
 
 
 @admin.register(TransportPause)

@@ -15,7 +15,7 @@ class SendingConfig(AppConfig):
         from campaigns import hooks as campaign_hooks
         from subscribers import hooks as subscriber_hooks
 
-        from . import ledger, withdraw
+        from . import checks, ledger, withdraw  # noqa: F401  (checks: registers them)
 
         campaign_hooks.open_rows.fill(ledger.has_open_rows)
         campaign_hooks.cancel_rows.fill(withdraw.cancel_rows)

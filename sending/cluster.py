@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import DatabaseError, OperationalError, connection, transaction
@@ -32,12 +32,10 @@ class Cluster:
     version: int
     fsync: bool
     full_page_writes: bool
-    isolation: str
     in_recovery: bool
     identity: tuple[str, int] | None
     asynchronous_standbys: int
     synchronous_standby_names: str
-    warnings: tuple[str, ...] = field(default=())
 
 
 def look() -> Cluster:
@@ -46,10 +44,10 @@ def look() -> Cluster:
         cursor.execute(
             "SELECT current_setting('server_version_num')::int, current_setting('fsync')::bool, "
             "current_setting('full_page_writes')::bool, "
-            "current_setting('default_transaction_isolation'), pg_is_in_recovery(), "
+            "pg_is_in_recovery(), "
             "current_setting('synchronous_standby_names')"
         )
-        version, fsync, pages, isolation, recovering, names = cursor.fetchone()
+        version, fsync, pages, recovering, names = cursor.fetchone()
     standbys = _optional("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'")
     system = _optional("SELECT system_identifier::text FROM pg_control_system()")
     # Not pg_control_checkpoint(): that one learns of a promotion only at the next checkpoint.
@@ -59,7 +57,6 @@ def look() -> Cluster:
         version=version,
         fsync=fsync,
         full_page_writes=pages,
-        isolation=isolation,
         in_recovery=recovering,
         identity=identity,
         asynchronous_standbys=int(standbys or 0),

@@ -107,7 +107,7 @@ class Composer:
                 account_fields=content.account_fields,
                 unsubscribe_url=leave,
                 preferences_url=links.preferences(subscriber_id, row.campaign_id),
-                web_url="",
+                web_url=links.web(subscriber_id, row.campaign_id),
             )
         else:
             context = {**(row.context or {}), "email": row.email, "account": content.account_fields}

@@ -1,5 +1,5 @@
-"""One person's message: the headers of bulk mail, a text and an HTML part, the same bytes on
-every attempt."""
+"""One person's message: the headers of bulk mail, a text and an HTML part; the same bytes for
+the same arguments, its Date among them."""
 
 from __future__ import annotations
 

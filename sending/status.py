@@ -16,6 +16,7 @@ from django.db.models import Count, F, Min, Q
 
 from campaigns.models import Campaign
 
+from .answers import said
 from .models import DeliveryEvent, Send, TransportPause, Worker
 
 #: A worker that was seen so long ago is lost: it beats every two seconds.
@@ -162,7 +163,7 @@ def database_time() -> datetime:
 
 
 def worker_state(ended: datetime | None, seen: datetime, now: datetime) -> str:
-    """``ended``, ``alive`` or ``lost``."""
+    """``ended`` (signed off), ``alive`` or ``lost``: neither signed off nor seen lately."""
     if ended is not None:
         return "ended"
     return "alive" if now - seen <= ALIVE_WITHIN else "lost"
@@ -314,13 +315,12 @@ def doubts() -> list[DoubtFact]:
 def failures(now: datetime) -> list[FailureFact]:
     """The latest events that were no success, grouped by kind and reason, most first."""
     latest = DeliveryEvent.objects.order_by("-pk").values_list(
-        "kind", "reason", "at", "code", "text"
+        "kind", "reason", "at", "code", "enhanced", "text"
     )
     groups: dict[tuple[str, str], list[tuple[datetime, str]]] = {}
-    for kind, reason, at, code, text in latest[:EVENTS]:
+    for kind, reason, at, code, enhanced, text in latest[:EVENTS]:
         if kind in FAILURES and at >= now - RECENT:
-            said = f"{code} {text}".strip() if code else text
-            groups.setdefault((kind, reason), []).append((at, said))
+            groups.setdefault((kind, reason), []).append((at, said(code, enhanced, text)))
     return sorted(
         (
             FailureFact(

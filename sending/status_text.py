@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from .answers import said
+from .handover import WITHHELD
 from .plain_table import ago, duration, short, table
-from .status import CampaignFact, Status
+from .status import EVENTS, RECENT, CampaignFact, Status
 from .story import Chapter, Event, Story
 
-WITHHELD = {
-    "suppressed": "the address is suppressed",
-    "unsubscribed": "the person had unsubscribed",
-    "left": "the person had left the segments",
-    "erased": "the person was erased",
-}
+#: The most rows of one kind; a status that scrolls is none.
+MOST = 50
 
 
 def status_lines(status: Status) -> list[str]:
@@ -36,6 +34,13 @@ def status_lines(status: Status) -> list[str]:
     return lines
 
 
+def _listed(header: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """A table of the first ``MOST`` rows, and how many more there are."""
+    yield from table(header, rows[:MOST], indent="  ")
+    if len(rows) > MOST:
+        yield f"  and {len(rows) - MOST:,} more; --json has all of them"
+
+
 def _workers(status: Status) -> Iterator[str]:
     alive = sum(worker.state == "alive" for worker in status.workers)
     yield f"SENDERS: {alive} alive" if alive else "SENDERS: none alive; start one with run_sender"
@@ -52,7 +57,7 @@ def _workers(status: Status) -> Iterator[str]:
         for worker in sorted(status.workers, key=lambda w: (order[w.state], w.id))
     ]
     if rows:
-        yield from table(["sender", "is", "lanes", "rows held", "seen", "note"], rows, indent="  ")
+        yield from _listed(["sender", "is", "lanes", "rows held", "seen", "note"], rows)
     shown = sum(worker.state == "ended" for worker in status.workers)
     if status.ended_workers > shown:
         yield f"  and {status.ended_workers - shown} more that ended within a day"
@@ -63,7 +68,10 @@ def _campaigns(status: Status) -> Iterator[str]:
         yield "CAMPAIGNS: none scheduled, running or finished within a day"
         return
     yield "CAMPAIGNS"
-    yield from table(
+    # What is over goes first where there are too many, then what is older.
+    ranked = sorted(status.campaigns, key=lambda c: (c.status in ("sent", "canceled"), -c.id))
+    kept = sorted(ranked[:MOST], key=lambda c: c.id) + ranked[MOST:]
+    yield from _listed(
         ["id", "campaign", "is", "people", "done", "open", "in doubt", "rate", "what next"],
         [
             [
@@ -77,9 +85,8 @@ def _campaigns(status: Status) -> Iterator[str]:
                 "-" if c.rate is None else f"{c.rate:,.0f}/s",
                 short(next_step(c, status.now), 70),
             ]
-            for c in status.campaigns
+            for c in kept
         ],
-        indent="  ",
     )
 
 
@@ -121,7 +128,7 @@ def _pauses(status: Status) -> Iterator[str]:
     if not status.pauses:
         return
     yield "TRANSPORTS PAUSED: no mail leaves through these until a probe works"
-    yield from table(
+    yield from _listed(
         ["transport", "for", "since", "failures", "next probe", "at", "reason"],
         [
             [
@@ -135,7 +142,6 @@ def _pauses(status: Status) -> Iterator[str]:
             ]
             for pause in status.pauses
         ],
-        indent="  ",
     )
 
 
@@ -143,7 +149,7 @@ def _doubts(status: Status) -> Iterator[str]:
     if not status.doubts:
         return
     yield "IN DOUBT: handed over, no answer came; resolve_doubt decides"
-    yield from table(
+    yield from _listed(
         ["campaign", "", "rows", "why", "then"],
         [
             [
@@ -157,7 +163,6 @@ def _doubts(status: Status) -> Iterator[str]:
             ]
             for doubt in status.doubts
         ],
-        indent="  ",
     )
 
 
@@ -174,14 +179,20 @@ def _retries(status: Status) -> Iterator[str]:
         )
     if rows:
         yield "TO RETRY"
-        yield from table(["campaign", "", "rows", "the next"], rows, indent="  ")
+        yield from _listed(["campaign", "", "rows", "the next"], rows)
 
 
 def _failures(status: Status) -> Iterator[str]:
     if not status.failures:
         return
-    yield "LATEST FAILURES (within a day)"
-    yield from table(
+    span = duration((status.now - status.failures_since).total_seconds())
+    whole = status.failures_since <= status.now - RECENT
+    yield "LATEST FAILURES " + (
+        "(within a day)"
+        if whole
+        else f"(of the last {span}; the latest {EVENTS:,} events go no further back)"
+    )
+    yield from _listed(
         ["became", "why", "times", "last", "said last"],
         [
             [
@@ -193,7 +204,6 @@ def _failures(status: Status) -> Iterator[str]:
             ]
             for fact in status.failures
         ],
-        indent="  ",
     )
 
 
@@ -228,6 +238,8 @@ def story_lines(story: Story, now: datetime) -> list[str]:
         )
     if not story.chapters:
         lines += ["", "  No message was ever made for it."]
+    if story.older:
+        lines += ["", f"  {story.older:,} older messages are not told; --json has all of them."]
     for chapter in story.chapters:
         lines += ["", *_chapter(chapter, now)]
     return lines
@@ -294,8 +306,8 @@ def _event(event: Event) -> str:
         parts.append(f"attempt {event.attempt}")
     if event.stage:
         parts.append(f"at {event.stage}:")
-    answer = [str(event.code or ""), short(event.text, 100)]
-    parts += [part for part in answer if part]
+    if answer := short(said(event.code, event.enhanced, event.text), 110):
+        parts.append(answer)
     if event.by:
         parts.append(f"by {event.by}")
     return " ".join(parts)

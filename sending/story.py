@@ -15,7 +15,7 @@ from subscribers.models import Account, Membership, Subscriber, Suppression
 from .answers import said
 from .models import DeliveryEvent, Send
 
-#: The latest sends that are told, and events of each.
+#: The latest sends that are told, unless all are asked for.
 MOST = 200
 
 
@@ -78,20 +78,23 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Oldest first. ``address`` is how it is stored."""
+    """Oldest first. ``address`` is how it is stored; ``older`` is the number of messages before
+    the first chapter that are not told."""
 
     address: str
     people: list[Person]
     blocks: list[Block]
     chapters: list[Chapter]
+    older: int = 0
 
     @property
     def is_empty(self) -> bool:
         return not (self.people or self.blocks or self.chapters)
 
 
-def story(address: str) -> Story:
-    """Everything known of ``address`` in all accounts, also after it was erased."""
+def story(address: str, *, most: int | None = MOST) -> Story:
+    """Everything known of ``address`` in all accounts, also after it was erased; of its
+    messages the latest ``most`` (None: all)."""
     email = canonical(address)
     folded, hashes = lower(email), erased_hashes(email)
     accounts = dict(Account.objects.values_list("pk", "slug"))
@@ -99,16 +102,18 @@ def story(address: str) -> Story:
     sends = Send.objects.filter(
         Q(account__in=list(accounts), email_lower=folded) | Q(pk__in=_erased_sends(folded, hashes))
     )
+    chapters = _chapters(
+        sends.select_related("campaign")
+        .defer("campaign__body", "campaign__text_body")
+        .order_by("-pk")[:most],
+        accounts,
+    )
     return Story(
         address=email,
         people=_people(folded, accounts),
         blocks=_blocks(folded, hashes, accounts),
-        chapters=_chapters(
-            sends.select_related("campaign")
-            .defer("campaign__body", "campaign__text_body")
-            .order_by("-pk")[:MOST],
-            accounts,
-        ),
+        chapters=chapters,
+        older=sends.count() - len(chapters) if len(chapters) == most else 0,
     )
 
 
@@ -117,7 +122,7 @@ def _erased_sends(folded: str, hashes: list[str]) -> list[int]:
     the hash of a send has an index within its campaign only."""
     if not Suppression.objects.filter(email_hash__in=hashes).exists():
         return []
-    return list(Send.objects.filter(email_hash__in=hashes).values_list("pk", flat=True)[:MOST])
+    return list(Send.objects.filter(email_hash__in=hashes).values_list("pk", flat=True))
 
 
 def _people(folded: str, accounts: dict[int, str]) -> list[Person]:

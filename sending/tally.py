@@ -30,7 +30,3 @@ class Tally:
     def counts(self) -> dict[str, int]:
         with self._lock:
             return dict(self._counts)
-
-    def moved(self) -> int:
-        """Rows that reached an end or a retry."""
-        return sum(self.counts().values())

@@ -77,15 +77,12 @@ class Session(Protocol):
 class Transport:
     """A configured way to send.
 
-    ``deduplicates``: a replay with the same key within ``window`` seconds is harmless.
     ``takes_bytes``: ``send`` accepts ``Prepared``.
     """
 
     alias: str
     backend: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    deduplicates: bool = False
-    window: float = 0.0
 
     @property
     def backend_class(self) -> type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from django.contrib import admin, messages
@@ -9,14 +10,12 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import JSONField, QuerySet
-from django.db.models.functions import Now
 from django.forms import Textarea
 from django.http import HttpRequest, HttpResponse
 
-from . import hooks
 from .addresses import lower
 from .confirming import confirmation
-from .consent import unsubscribe
+from .consent import confirm, leave, suppress_by_hand, unsubscribe
 from .forms import AccountForm, MembershipForm, SubscriberForm, SuppressionForm
 from .models import Account, Membership, Segment, Subscriber, Suppression
 from .scoping import (
@@ -28,8 +27,9 @@ from .scoping import (
     as_id,
     deletion_summary,
 )
-from .suppression import suppress
 
+#: Rows that an action changes in one transaction.
+CHUNK = 500
 SOURCE_TEXT: dict[Any, Any] = {
     JSONField: {"widget": Textarea(attrs={"rows": 6, "class": "sendonce-source"})}
 }
@@ -199,6 +199,22 @@ class SubscriberAdmin(StyledMedia, AddressSearch, ScopedAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         return deletion_summary(objs, Membership.objects.filter(subscriber__in=objs))
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """The status is the verb's: a form that was loaded before the person unsubscribed must
+        not take it back."""
+        confirms = obj.status == Subscriber.Status.CONFIRMED and "status" in form.changed_data
+        if change:
+            typed = [f.name for f in obj._meta.concrete_fields if f.name in form.cleaned_data]
+            obj.save(update_fields=[name for name in typed if name != "status"])
+        else:
+            obj.status = Subscriber.Status.PENDING
+            obj.save()
+        if confirms and not confirm(obj, source=obj.consent_source):
+            self.message_user(
+                request, "Not confirmed: the person has unsubscribed meanwhile.", messages.WARNING
+            )
+        obj.refresh_from_db(fields=["status", "confirmed_at"])
+
     @admin.action(permissions=["change"], description="Unsubscribe, for good")
     def unsubscribe_selected(
         self, request: HttpRequest, queryset: QuerySet[Any]
@@ -215,7 +231,7 @@ class SubscriberAdmin(StyledMedia, AddressSearch, ScopedAdmin):
         if page is not None:
             return page
         done = 0
-        for subscriber in queryset.iterator(chunk_size=500):
+        for subscriber in queryset.iterator(chunk_size=CHUNK):
             if unsubscribe(subscriber, evidence=f"unsubscribed by {_name(request)} in the admin"):
                 self.log_change(request, subscriber, "Unsubscribed.")
                 done += 1
@@ -265,19 +281,13 @@ class MembershipAdmin(StyledMedia, AddressSearch, ScopedAdmin):
         if page is not None:
             return page
         done = 0
-        for membership in queryset.iterator(chunk_size=500):
+        memberships = iter(queryset.iterator(chunk_size=CHUNK))
+        while chunk := list(islice(memberships, CHUNK)):
             with transaction.atomic():
-                changed = Membership.objects.filter(pk=membership.pk, left_at__isnull=True).update(
-                    left_at=Now()
-                )
-                if changed:
+                left = leave(chunk)
+                for membership in left:
                     self.log_change(request, membership, "Left the segment.")
-                    left = [membership.subscriber_id]
-                    transaction.on_commit(
-                        lambda left=left: hooks.withdraw_leavers(left),  # type: ignore[misc]
-                        robust=True,
-                    )
-            done += changed
+            done += len(left)
         self.message_user(request, f"Left: {done}.", messages.SUCCESS)
         return None
 
@@ -331,7 +341,14 @@ class SuppressionAdmin(StyledMedia, AddressSearch, ScopedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = form.cleaned_data
-        stored = suppress_by_hand(given, _name(request))
+        stored = suppress_by_hand(
+            given["account"],
+            given["email"],
+            given["reason"],
+            by=_name(request),
+            evidence=given["evidence"],
+            expires=given["expires"],
+        )
         if stored.reason != given["reason"]:
             self.message_user(
                 request,
@@ -345,18 +362,6 @@ class SuppressionAdmin(StyledMedia, AddressSearch, ScopedAdmin):
                 for field in stored._meta.concrete_fields
             }
         )
-
-
-def suppress_by_hand(given: dict[str, Any], who: str) -> Suppression:
-    """Suppress what the form was given; the evidence names who did it."""
-    evidence = given["evidence"].strip()
-    return suppress(
-        given["account"],
-        given["email"],
-        given["reason"],
-        evidence=f"{evidence}\nAdded by {who}." if evidence else f"Added by {who}.",
-        expires=given["expires"],
-    )
 
 
 def _is_used(obj: Any, *, apart_from: set[Any]) -> bool:

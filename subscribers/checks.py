@@ -1,14 +1,15 @@
 """System checks of the settings; ``sendonce.E0xx`` errors, ``sendonce.W0xx`` warnings.
 
 Retired numbers are not used again. E001 unknown key, E002 wrong value, E003 another
-database, E004 shadowed package; W001 no unsubscribe page.
+database, E004 shadowed package; W001 no unsubscribe page. ``sending.checks`` looks into the
+transports: E005 an unusable transport, W002 dead links; E001 and E002 there too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -17,7 +18,8 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.urls import NoReverseMatch, reverse
 
-from .conf import KNOWN, Conf
+from .conf import KNOWN
+from .conf_values import wrong_values
 
 LABELS = ("sendonce_subscribers", "sendonce_campaigns", "sendonce_sending")
 
@@ -34,41 +36,20 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
             hint=f"Known keys: {', '.join(sorted(KNOWN))}.",
             id="sendonce.E001",
         )
-        for key in sorted(set(given) - KNOWN)
+        for key in sorted(set(given) - KNOWN, key=str)
     ]
-    found += [Error(text, id="sendonce.E002") for text in _wrong_values(given)]
+    found += [Error(text, id="sendonce.E002") for text in wrong_values(given)]
     return found
-
-
-def _wrong_values(given: dict[str, Any]) -> list[str]:
-    conf = Conf(**{k: v for k, v in given.items() if k in KNOWN})
-    wrong = []
-    for key in ("LANES", "LOT", "BUILD_CHUNK"):
-        value = getattr(conf, key)
-        if not isinstance(value, int) or value < 1:
-            wrong.append(f"SENDONCE[{key!r}] must be a whole number above 0, not {value!r}.")
-    for key in ("LEASE", "LEASE_MARGIN", "POLL", "GRACE", "ANSWER_TIMEOUT", "HANDOVER_FRESHNESS"):
-        value = getattr(conf, key)
-        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-            wrong.append(f"SENDONCE[{key!r}] must be seconds above 0, not {value!r}.")
-    if not wrong and conf.LEASE_MARGIN * 2 > conf.LEASE:
-        wrong.append("SENDONCE['LEASE_MARGIN'] must be at most half of LEASE.")
-    if not str(conf.BASE_URL).startswith(("http://", "https://")) or conf.BASE_URL.endswith("/"):
-        wrong.append("SENDONCE['BASE_URL'] must be an http(s) URL without a trailing slash.")
-    for alias, transport in dict(conf.TRANSPORTS).items():
-        if not isinstance(transport, dict) or not isinstance(transport.get("BACKEND"), str):
-            wrong.append(f"SENDONCE['TRANSPORTS'][{alias!r}] must be a dict with a BACKEND path.")
-    return wrong
 
 
 @register()
 def check_database(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """The apps live in the default database, and it is PostgreSQL."""
     found: list[CheckMessage] = []
-    for label in LABELS:
-        if not apps.is_installed(label.removeprefix("sendonce_")):
+    for app in apps.get_app_configs():
+        if app.label not in LABELS:
             continue
-        for model in apps.get_app_config(label).get_models():
+        for model in app.get_models():
             if router.db_for_write(model) != DEFAULT_DB_ALIAS:
                 found.append(
                     Error(
@@ -88,18 +69,31 @@ def check_names(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
     found: list[CheckMessage] = []
     for label in LABELS:
         name = label.removeprefix("sendonce_")
-        module = import_module(name)
-        if not (Path(str(module.__file__)).parent / "apps.py").exists() or (
-            apps.is_installed(name) and apps.get_app_config(label).name != name
-        ):
+        if not _defines(name, label):
             found.append(
                 Error(
-                    f"The package {name!r} imported from {module.__file__} is not Sendonce's.",
+                    f"The package {name!r} imported from {_whence(name)} is not Sendonce's.",
                     hint="Rename the package that shadows it, or move it behind on sys.path.",
                     id="sendonce.E004",
                 )
             )
     return found
+
+
+def _defines(name: str, label: str) -> bool:
+    """Whether the package's ``apps`` module has the app of this label, installed or not."""
+    try:
+        module = import_module(f"{name}.apps")
+    except Exception:  # whatever a stranger's module raises, it is not ours
+        return False
+    return any(getattr(value, "label", None) == label for value in vars(module).values())
+
+
+def _whence(name: str) -> str:
+    found = find_spec(name)
+    if found is None:
+        return "nowhere"
+    return found.origin or ", ".join(found.submodule_search_locations or ())
 
 
 @register()

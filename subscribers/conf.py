@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 SMTP_BACKEND = "sending.smtp.EmailBackend"
@@ -55,7 +56,15 @@ class Conf:
     ANSWER_TIMEOUT: float = 600.0
 
     def signing_keys(self) -> tuple[str, ...]:
-        """Signing keys, newest first; never empty."""
+        """Signing keys, newest first; never empty.
+
+        Raises ``ImproperlyConfigured`` for a text instead of a sequence: each of its letters would
+        be a key, and a web server does not run the system checks.
+        """
+        if isinstance(self.SECRET_KEYS, str) or "" in self.SECRET_KEYS:
+            raise ImproperlyConfigured(
+                "SENDONCE['SECRET_KEYS'] must be a list or tuple of texts that are not empty."
+            )
         if self.SECRET_KEYS:
             return tuple(self.SECRET_KEYS)
         given = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
@@ -73,6 +82,8 @@ class _Reader:
     def load(self) -> Conf:
         if self._loaded is None:
             given = getattr(settings, "SENDONCE", {})
+            if not isinstance(given, dict):
+                raise ImproperlyConfigured("SENDONCE must be a dict.")
             self._loaded = Conf(**{k: v for k, v in given.items() if k in KNOWN})
         return self._loaded
 

@@ -120,11 +120,6 @@ class SubscriberForm(forms.ModelForm):
         # (RFC 6531 local parts), and looked up by ``_check_address``.
         return {*super()._get_validation_exclusions(), "email"}  # type: ignore[misc]
 
-    def save(self, commit: bool = True) -> Any:
-        if self.instance.status == Status.CONFIRMED and self.instance.confirmed_at is None:
-            self.instance.confirmed_at = timezone.now()
-        return super().save(commit)
-
 
 class SuppressionForm(forms.ModelForm):
     email = forms.CharField(max_length=400, label="Email", widget=AdminEmailInputWidget())

@@ -31,6 +31,13 @@ def _withdraw_nothing(subscriber_ids: list[int]) -> int:
     return 0
 
 
+def _no_web_version(subscriber_id: int, campaign_id: int) -> str | None:
+    return None
+
+
+#: ``(subscriber id, campaign id) -> HTML or None``: one person's message, for the browser.
+web_version: Hook[[int, int], str | None] = Hook(_no_web_version)
+
 #: ``(subscriber ids) -> rows withdrawn``: called after people left, inside their transaction's
 #: ``on_commit``; withdraws open rows of running campaigns that no longer reach them.
 withdraw_leavers: Hook[[list[int]], int] = Hook(_withdraw_nothing)

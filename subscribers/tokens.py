@@ -25,7 +25,6 @@ from django.utils.encoding import force_bytes
 from .conf import conf
 
 VERSION = 1
-LENGTH = 32
 _TAG_BYTES = 12
 _ID_BITS = 42
 _BODY_BYTES = 11
@@ -109,6 +108,9 @@ class Links:
     def preferences(self, subscriber_id: int, campaign_id: int | None) -> str:
         return self._link(make_token(Kind.PREFERENCES, subscriber_id, campaign_id))
 
+    def web(self, subscriber_id: int, campaign_id: int | None) -> str:
+        return self._link(make_token(Kind.WEB, subscriber_id, campaign_id))
+
     def _link(self, token: str) -> str:
         return f"{self._before}{token}{self._after}"
 
@@ -126,6 +128,11 @@ def unsubscribe_url(subscriber_id: int, campaign_id: int | None) -> str:
 def preferences_url(subscriber_id: int, campaign_id: int | None) -> str:
     """The link of ``{{ preferences_url }}``."""
     return link(make_token(Kind.PREFERENCES, subscriber_id, campaign_id))
+
+
+def web_url(subscriber_id: int, campaign_id: int | None) -> str:
+    """The link of ``{{ web_url }}``."""
+    return link(make_token(Kind.WEB, subscriber_id, campaign_id))
 
 
 def _tag(key: _Key, header: bytes, body: bytes) -> bytes:

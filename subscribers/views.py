@@ -14,6 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from .consent import unsubscribe
+from .hooks import web_version
 from .models import Subscriber
 from .tokens import Kind, read_token
 
@@ -30,19 +31,40 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
     8058): whatever its body and type, without a cookie, answered by 200 however often it comes.
     The token is the permission, so CSRF protection would protect nothing and stop the providers.
     """
+    is_post = request.method == "POST"
     known = read_token(token)
+    if known is not None and known.kind is Kind.WEB and known.campaign_id and not is_post:
+        return _web_version(request, known.subscriber_id, known.campaign_id)
     if known is None or known.kind not in _LEAVING:
         return _page(request, "link_unknown.html", status=404)
     person = Subscriber.objects.select_related("account").filter(pk=known.subscriber_id).first()
     if person is None:
         return _page(request, "subscriber_gone.html")
-    if request.method == "POST":
+    if is_post:
         where = f" of campaign {known.campaign_id}" if known.campaign_id else ""
         agent = request.headers.get("User-Agent", "unknown")[:200]
         unsubscribe(person, evidence=f"POST to the unsubscribe link{where} by {agent}")
     elif person.status != Subscriber.Status.UNSUBSCRIBED:
         return _page(request, "unsubscribe.html", person)
     return _page(request, "unsubscribed.html", person)
+
+
+def _web_version(request: HttpRequest, subscriber_id: int, campaign_id: int) -> HttpResponse:
+    html = web_version(subscriber_id, campaign_id)
+    if html is None:
+        return _page(request, "link_unknown.html", status=404)
+    response = HttpResponse(html)
+    add_never_cache_headers(response)
+    # What editors wrote: it may be seen, but run nothing and be nobody on this site.
+    response.headers["Content-Security-Policy"] = (
+        "sandbox allow-popups allow-top-navigation-by-user-activation; default-src 'none'; "
+        "img-src http: https: data:; style-src 'unsafe-inline' https:; font-src https:; "
+        "frame-ancestors 'none'"
+    )
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    return response
 
 
 def masked(email: str) -> str:

@@ -428,7 +428,7 @@ def test_a_long_lock_wait_ends_in_an_error_and_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     campaign = campaign_to(1)
-    monkeypatch.setattr(sql, "BUILDING", sql.BUILDING.replace("10s", "50ms"))
+    monkeypatch.setattr(sql, "BUILDING", sql.READ_COMMITTED.replace("10s", "50ms"))
     with Race() as race:
         with transaction.atomic():
             with connection.cursor() as cursor:

@@ -340,7 +340,7 @@ def test_pause_says_why_and_resume_forgets_it() -> None:
     lifecycle.pause(campaign, reason="too many refusals")
     assert stored(campaign).status_reason == "too many refusals"
     lifecycle.resume(campaign)
-    assert stored(campaign).status_reason == ""
+    assert stored(campaign).status_reason == "resumed by the system"
 
 
 @pytest.mark.django_db

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from campaigns.models import Campaign
-from sending import cluster, logs, progress
+from sending import checks, cluster, logs, progress
 from sending.shared import Abandoned
 from sending.worker import Sender
 from subscribers.conf import conf
@@ -95,6 +95,8 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=EXIT_CLUSTER_CHANGED) from error
         for warning in warnings:
             logs.log.warning(warning, extra={"event": "cluster_warning"})
+        if dead_links := checks.base_url_warning():
+            logs.log.warning(dead_links, extra={"event": "base_url_warning"})
         sender = Sender(
             lanes=options["lanes"],
             lot=options["lot"],

@@ -12,7 +12,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from sending import status as facts
 from sending import status_text
-from sending.story import story
+from sending.story import MOST, story
 
 #: Seconds between the two looks that a rate is taken from.
 SAMPLE_S = 1.0
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["address"] is not None:
-            told = story(options["address"])
+            told = story(options["address"], most=None if options["json"] else MOST)
             lines = status_text.story_lines(told, facts.database_time())
             self._show(asdict(told), lines, as_json=options["json"])
             return
