@@ -30,35 +30,31 @@ def main() -> None:
             connection.close()
         execute_from_command_line(sys.argv)
     except (ImproperlyConfigured, OperationalError, ProgrammingError) as error:
-        if "--traceback" in sys.argv:
-            raise
-        if _is_unmigrated(error):
-            line = "the database has no tables yet: run manage.py migrate"
-        elif _is_plain(error):
-            line = _first_line(error)
-        else:
+        line = None if "--traceback" in sys.argv else _plain_line(error)
+        if line is None:
             raise
         print(f"error: {line}", file=sys.stderr)
         sys.exit(1)
 
 
-def _is_unmigrated(error: Exception) -> bool:
-    """A table is missing, and so is a migration; with all of them applied it is a bug to see."""
-    if getattr(error.__cause__, "sqlstate", None) != UNDEFINED_TABLE:
-        return False
+def _plain_line(error: Exception) -> str | None:
+    """What to do about it. ``None``: an error inside a session (it has an SQLSTATE) is a bug to
+    see, save for a missing table where a migration is missing too."""
+    sqlstate = getattr(error.__cause__, "sqlstate", None)
+    if sqlstate == UNDEFINED_TABLE and _lacks_migrations():
+        return "the database has no tables yet: run manage.py migrate"
+    if isinstance(error, ImproperlyConfigured):
+        return _first_line(error)
+    return _first_line(error) if isinstance(error, OperationalError) and not sqlstate else None
+
+
+def _lacks_migrations() -> bool:
     try:
-        connection.close()  # the transaction that failed, if any
+        connection.close()  # with the transaction that failed, if any
         executor = MigrationExecutor(connection)
         return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
     except DatabaseError:
         return False
-
-
-def _is_plain(error: Exception) -> bool:
-    """A connection that failed; an error inside a session (it has an SQLSTATE) is a bug to see."""
-    if isinstance(error, ProgrammingError):
-        return False
-    return isinstance(error, ImproperlyConfigured) or not getattr(error.__cause__, "sqlstate", None)
 
 
 def _first_line(error: Exception) -> str:

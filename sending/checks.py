@@ -21,9 +21,7 @@ KEPT_AT_HOME = frozenset(
     for name in ("console", "dummy", "filebased", "locmem")
 )
 #: Backends that read Django's own settings where no host is given.
-SPEAK_SMTP = frozenset(
-    {"sending.smtp.EmailBackend", "django.core.mail.backends.smtp.EmailBackend"}
-)
+SPEAK_SMTP = frozenset({"sending.smtp.EmailBackend", "django.core.mail.backends.smtp.EmailBackend"})
 
 
 @register()

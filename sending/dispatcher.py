@@ -33,6 +33,7 @@ class Dispatcher(threading.Thread):
         self.lanes = lanes
         self.rotation = Rotation()
         self._refresh_at = 0.0
+        self._aliases: dict[int, str] = {}
 
     def run(self) -> None:
         shared = self.shared
@@ -56,29 +57,38 @@ class Dispatcher(threading.Thread):
                 self._refresh_at = 0.0
 
     def step(self) -> int:
-        """Top up what is ready; returns how many rows were claimed.
+        """Top up what is ready, of every transport that has room; returns how many rows were
+        claimed, -1 when nothing more could be had because there was no room.
 
-        Called when everything was claimed already, it waits shortly for lanes to take some.
+        By transport, so that rows which wait for one that hangs keep nobody else's away.
         """
         shared = self.shared
         wanted = self._wanted()
-        if not shared.ready.wait_below(max(1, wanted // 2), 0.25):
-            return -1
-        total = max(SMALLEST_CLAIM, wanted - shared.ready.waiting())
+        level = max(1, wanted // 2)
         with shared.pool.lend():
             self._refresh()
+            crowded = shared.ready.crowded(level)
             rows = claim(
                 self.rotation,
                 worker_id=shared.worker_id,
-                total=total,
+                total=max(SMALLEST_CLAIM, wanted - level),
                 lease=shared.lease,
                 margin=shared.margin,
-                blocked=shared.pauses.blocked_accounts(),
+                blocked=self._accounts_without_room(crowded),
                 transactional=shared.campaign_id is None,
+                skip={c for c, alias in self._aliases.items() if alias in crowded},
             )
-        shared.ready.put((shared.pauses.alias_of(r.account_id), r) for r in rows)
+        shared.ready.put((r.alias, r) for r in rows)
         self._return_blocked()
+        if not rows and crowded:
+            shared.ready.wait_for_room(crowded, level, 0.25)
+            return -1
         return len(rows)
+
+    def _accounts_without_room(self, crowded: set[str]) -> list[int]:
+        pauses = self.shared.pauses
+        full = [pk for pk, alias in list(pauses.accounts.items()) if alias in crowded]
+        return sorted({*pauses.blocked_accounts(), *full})
 
     def _wanted(self) -> int:
         """Rows to have ready: two lots of what each lane takes at present."""
@@ -93,12 +103,14 @@ class Dispatcher(threading.Thread):
         campaigns = Campaign.objects.filter(status=Campaign.Status.SENDING)
         if self.shared.campaign_id is not None:
             campaigns = campaigns.filter(pk=self.shared.campaign_id)
-        open_now = [
-            pk
-            for pk, account_id in campaigns.order_by("id").values_list("pk", "account_id")
-            if not self.shared.pauses.blocks(account_id)
-        ]
-        self.rotation.refresh(open_now)
+        pauses = self.shared.pauses
+        fields = ("pk", "account_id", "account__transport")
+        self._aliases = {
+            pk: alias
+            for pk, account_id, alias in campaigns.order_by("id").values_list(*fields)
+            if not pauses.blocks(alias, account_id)
+        }
+        self.rotation.refresh(list(self._aliases))
 
     def _return_blocked(self) -> None:
         """Rows that wait for a transport paused meanwhile go back, for others or later."""

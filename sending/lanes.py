@@ -88,6 +88,7 @@ class Lane(threading.Thread):
         finally:
             with self.lock:
                 self.lot = None
+            self.shared.ready.done(alias)
         return True
 
     # --- one lot -----------------------------------------------------------------------------
@@ -95,7 +96,7 @@ class Lane(threading.Thread):
     def _move(self, alias: str, rows: list[Claimed], lot: Lot) -> None:
         shared = self.shared
         rows = self._trusted(rows)
-        blocked = [r for r in rows if shared.pauses.blocks(r.account_id)]
+        blocked = [r for r in rows if shared.pauses.blocks(alias, r.account_id)]
         if blocked:
             self._return(blocked)
             rows = [r for r in rows if r not in set(blocked)]
@@ -165,7 +166,14 @@ class Lane(threading.Thread):
             if session is None:
                 session = self.sessions[alias] = transport(alias).session()
             if not session.is_open:
-                session.open()
+                if not self.shared.doors.enter(alias, self.shared):
+                    self._return(rows)
+                    self.shared.pauses.hold(alias)
+                    return None
+                try:
+                    session.open()
+                finally:
+                    self.shared.doors.leave(alias)
         except (TransportFailure, UnknownTransport) as failure:
             self._return(rows)
             said = (

@@ -102,18 +102,13 @@ class Pauses:
             self._known = {(alias, account) for alias, account, _ in rows}
             self.reasons = [f"{alias}: {reason}" for alias, _, reason in rows]
 
-    def blocks(self, account_id: int) -> bool:
-        """Whether this account's mail must wait."""
+    def blocks(self, alias: str, account_id: int) -> bool:
+        """Whether this account's mail over this transport must wait."""
         with self._lock:
-            alias = self.accounts.get(account_id, "default")
             return alias in self.aliases or (alias, account_id) in self._blocked_accounts
 
-    def alias_of(self, account_id: int) -> str:
-        with self._lock:
-            return self.accounts.get(account_id, "default")
-
     def blocked_accounts(self) -> list[int]:
-        return [account for account in list(self.accounts) if self.blocks(account)]
+        return [pk for pk, alias in list(self.accounts.items()) if self.blocks(alias, pk)]
 
     def note(self, alias: str, account_id: int | None) -> None:
         """This process has just paused it: do not wait for the next refresh."""
@@ -128,6 +123,11 @@ class Pauses:
         """Whether it counts as paused as far as this process knows; cheap."""
         with self._lock:
             return (alias, account_id) in self._known
+
+    def hold(self, alias: str) -> None:
+        """Claim nothing for it until the next refresh: those who try it are still trying."""
+        with self._lock:
+            self.aliases.add(alias)
 
     def worked(self, alias: str, account_id: int | None) -> None:
         """It took something (for ``account_id`` None: a session opened): lift the pause."""

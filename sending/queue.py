@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -34,6 +35,9 @@ class Claimed:
     content_id: int
     context: dict[str, Any] | None
     attributes: dict[str, Any] | None
+    #: The account's transport, as the claim read it: never looked up elsewhere, where an
+    #: account that is new could be missing and its mail take another's road.
+    alias: str
     trusted_until: float
     #: Hand-overs made so far, this one included; known once it is handed over.
     attempts: int = 0
@@ -59,10 +63,11 @@ class Rotation:
         self.marks = {c: self.marks.get(c, 0) for c in self.order}
         self.dry = set()
 
-    def turn(self, total: int) -> tuple[list[int], list[int], int]:
+    def turn(self, total: int, skip: Container[int] = ()) -> tuple[list[int], list[int], int]:
         """``(campaigns, marks, rows of each)`` for a claim of ``total`` rows; the order moves
-        on, so that with fewer rows than campaigns all are reached in turn."""
-        asked = [c for c in self.order if c not in self.dry]
+        on, so that with fewer rows than campaigns all are reached in turn. Campaigns to
+        ``skip`` are not asked this time."""
+        asked = [c for c in self.order if c not in self.dry and c not in skip]
         if not asked:
             return [], [], 0
         chosen = asked[:total]
@@ -97,16 +102,18 @@ def claim(
     margin: float,
     blocked: list[int],
     transactional: bool = True,
+    skip: Container[int] = (),
 ) -> list[Claimed]:
     """Claim up to ``total`` rows: transactional first, then retries due, then queued.
 
     ``lease`` and ``margin`` are seconds; ``blocked`` are ids of accounts whose transport is
-    paused. Makes one short transaction; the rows are this worker's when it has committed.
+    paused, ``skip`` campaigns to leave out. Makes one short transaction; the rows are this
+    worker's when it has committed.
     """
     asked_at = clock.now()
     common = {"worker": worker_id, "lease": lease}
     found: list[tuple[Any, ...]] = []
-    chosen, marks, each = rotation.turn(total)
+    chosen, marks, each = rotation.turn(total, skip)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.RELAXED)
         if transactional:
@@ -154,6 +161,7 @@ def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
         content_id=content,
         context=_json(r[9]),
         attributes=_json(r[10]),
+        alias=r[11],
         trusted_until=trusted_until,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from . import clock
@@ -15,9 +15,14 @@ class Ready:
 
     ``held`` is every row of this process that is not yet settled or given back, waiting or in
     a lane's hands: what the heartbeat renews and a shutdown accounts for.
+
+    ``most_lanes``: so many lanes at once may have rows of one transport, so that one which does
+    not answer leaves lanes to the others. None: all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_lanes: int | None = None) -> None:
+        self._most_lanes = most_lanes
+        self._busy: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[Claimed]] = {}
         self._held: dict[int, Claimed] = {}
@@ -35,7 +40,7 @@ class Ready:
 
     def take(self, size: int, timeout: float) -> tuple[str, list[Claimed]] | None:
         """Up to ``size`` rows of one transport, transports in turn; None after ``timeout``
-        seconds without any."""
+        seconds without any. The lane says ``done`` when it has dealt with them."""
         deadline = clock.now() + timeout
         with self._changed:
             while True:
@@ -43,7 +48,10 @@ class Ready:
                     alias = self._order[0]
                     self._order.rotate(-1)
                     waiting = self._waiting[alias]
-                    if waiting:
+                    if waiting and (
+                        self._most_lanes is None or self._busy[alias] < self._most_lanes
+                    ):
+                        self._busy[alias] += 1
                         taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
                         self._changed.notify_all()
                         return alias, taken
@@ -52,17 +60,29 @@ class Ready:
                     return None
                 self._changed.wait(left)
 
-    def wait_below(self, level: int, timeout: float) -> bool:
-        """Wait until fewer than ``level`` rows wait; False after ``timeout`` seconds."""
+    def done(self, alias: str) -> None:
+        """A lane has dealt with the rows of a ``take``."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._count() < level, timeout)
+            self._busy[alias] -= 1
+            self._changed.notify_all()
 
-    def waiting(self) -> int:
+    def crowded(self, level: int) -> set[str]:
+        """Transports for which ``level`` rows or more wait."""
         with self._changed:
-            return self._count()
+            return self._crowded(level)
 
-    def _count(self) -> int:
-        return sum(len(rows) for rows in self._waiting.values())
+    def wait_for_room(self, crowded: set[str], level: int, timeout: float) -> None:
+        """Wait until one of ``crowded`` is not any more, ``timeout`` seconds at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: crowded - self._crowded(level), timeout)
+
+    def _crowded(self, level: int) -> set[str]:
+        return {alias for alias, rows in self._waiting.items() if len(rows) >= level}
+
+    def waiting(self, alias: str | None = None) -> int:
+        """How many rows wait, of one transport or of all."""
+        with self._changed:
+            return sum(len(rows) for name, rows in self._waiting.items() if alias in (None, name))
 
     def drain(self, alias: str | None = None) -> list[Claimed]:
         """Take back everything that waits, of one transport or all."""

@@ -19,6 +19,7 @@ from . import pauses as pausing
 from .brakes import Brake
 from .compose import Composer
 from .connections import LOST, Pool
+from .doors import Doors
 from .outcomes import Answer
 from .pauses import LastSuccess, Pauses
 from .ready import Ready
@@ -52,6 +53,7 @@ class Shared:
     worker_id: int = 0
     pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE, verify=cluster.check))
     ready: Ready = field(default_factory=Ready)
+    doors: Doors = field(default_factory=Doors)
     composer: Composer = field(default_factory=Composer)
     pauses: Pauses = field(default_factory=Pauses)
     last_success: LastSuccess = field(default_factory=LastSuccess)

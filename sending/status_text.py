@@ -239,7 +239,7 @@ def story_lines(story: Story, now: datetime) -> list[str]:
     if not story.chapters:
         lines += ["", "  No message was ever made for it."]
     if story.older:
-        lines += ["", f"  {story.older:,} older messages are not told; --json has all of them."]
+        lines += ["", f"  and {story.older:,} older, not told here; --json has all of them"]
     for chapter in story.chapters:
         lines += ["", *_chapter(chapter, now)]
     return lines

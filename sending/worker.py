@@ -18,6 +18,7 @@ from .dispatcher import Dispatcher
 from .handover import give_back
 from .heartbeat import Heartbeat
 from .lanes import Lane
+from .ready import Ready
 from .shared import Abandoned, Shared
 from .upkeep import Upkeep
 
@@ -25,6 +26,12 @@ log = logging.getLogger("sendonce.sender")
 
 #: How long after the grace the process insists on writing what it knows.
 LAST_WRITES = 10.0
+
+
+def lanes_of_one(lanes: int, transports: int) -> int:
+    """How many of ``lanes`` may work for one of so many transports: all for the only one; else
+    one less for every other, but at least half, so that one that hangs leaves some to them."""
+    return max(lanes - (transports - 1), -(-lanes // 2), 1)
 
 
 class Sender:
@@ -49,6 +56,7 @@ class Sender:
             doubt_wait=conf.ANSWER_TIMEOUT,
             poll=conf.POLL,
             campaign_id=campaign_id,
+            ready=Ready(lanes_of_one(lanes, len(conf.TRANSPORTS))),
         )
         self.lanes = [Lane(n, self.shared) for n in range(lanes)]
         self.dispatcher = Dispatcher(self.shared, self.lanes)

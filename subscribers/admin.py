@@ -202,7 +202,9 @@ class SubscriberAdmin(StyledMedia, AddressSearch, ScopedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """The status is the verb's: a form that was loaded before the person unsubscribed must
         not take it back."""
-        confirms = obj.status == Subscriber.Status.CONFIRMED and "status" in form.changed_data
+        confirms = obj.status == Subscriber.Status.CONFIRMED and (
+            not change or "status" in form.changed_data
+        )
         if change:
             typed = [f.name for f in obj._meta.concrete_fields if f.name in form.cleaned_data]
             obj.save(update_fields=[name for name in typed if name != "status"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -81,12 +82,17 @@ def check_names(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
 
 
 def _defines(name: str, label: str) -> bool:
-    """Whether the package's ``apps`` module has the app of this label, installed or not."""
+    """Whether the package holds the app of this label, installed or not.
+
+    The finder of an editable installation gives our ``apps`` to a stranger's package that has
+    none, so the module must also lie within the package.
+    """
     try:
-        module = import_module(f"{name}.apps")
+        package, module = import_module(name), import_module(f"{name}.apps")
     except Exception:  # whatever a stranger's module raises, it is not ours
         return False
-    return any(getattr(value, "label", None) == label for value in vars(module).values())
+    within = str(Path(str(module.__file__)).parent) in map(str, package.__path__)
+    return within and any(getattr(value, "label", None) == label for value in vars(module).values())
 
 
 def _whence(name: str) -> str:

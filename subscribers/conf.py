@@ -61,7 +61,8 @@ class Conf:
         Raises ``ImproperlyConfigured`` for a text instead of a sequence: each of its letters would
         be a key, and a web server does not run the system checks.
         """
-        if isinstance(self.SECRET_KEYS, str) or "" in self.SECRET_KEYS:
+        keys: Any = self.SECRET_KEYS
+        if isinstance(keys, str) or "" in keys:
             raise ImproperlyConfigured(
                 "SENDONCE['SECRET_KEYS'] must be a list or tuple of texts that are not empty."
             )

@@ -47,7 +47,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "database_url" in getattr(item, "fixturenames", ()):
+        if {"database_url", "empty_database_url"} & set(getattr(item, "fixturenames", ())):
             # pytest-django makes the test database only for tests that say they use one.
             item.add_marker(pytest.mark.django_db)
         for marker in ("crash", "browser"):
@@ -99,12 +99,15 @@ def database_url(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> I
     For tests whose processes commit: the test itself may open psycopg connections to it, and
     commands get it through ``environ``.
     """
-    name = f"{_template()}_{uuid.uuid4().hex[:12]}"
-    with django_db_blocker.unblock():
-        _administer(f'CREATE DATABASE "{name}" TEMPLATE "{_template()}"')
-    yield _url(name)
-    with django_db_blocker.unblock():
-        _administer(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with _database(_template(), django_db_blocker) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_database_url(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """As ``database_url``, without any table: nobody has run ``migrate`` yet."""
+    with _database("template0", django_db_blocker) as url:
+        yield url
 
 
 @pytest.fixture
@@ -161,6 +164,17 @@ def run_manage(
 
 def _template() -> str:
     return f"{connection.settings_dict['NAME']}_template"
+
+
+@contextlib.contextmanager
+def _database(template: str, blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The ``DATABASE_URL`` of a copy of ``template``, gone after the block."""
+    name = f"{_template()}_{uuid.uuid4().hex[:12]}"
+    with blocker.unblock():
+        _administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    yield _url(name)
+    with blocker.unblock():
+        _administer(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 def _administer(statement: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import CAMPAIGN, SEND, SUBSCRIBER
+from .tables import ACCOUNT, CAMPAIGN, SEND, SUBSCRIBER
 
 _CLAIM = f"""
 , claimed AS (
@@ -13,8 +13,9 @@ _CLAIM = f"""
         s.email_lower, s.job_id, s.content_id, s.context, s.attempts
 )
 SELECT c.id, c.claim_token, c.account_id, c.campaign_id, c.subscriber_id, c.email, c.email_lower,
-    c.job_id, COALESCE(c.content_id, k.content_id), c.context, p.attributes
+    c.job_id, COALESCE(c.content_id, k.content_id), c.context, p.attributes, a.transport
 FROM claimed c
+JOIN {ACCOUNT} a ON a.id = c.account_id
 LEFT JOIN {CAMPAIGN} k ON k.id = c.campaign_id
 LEFT JOIN {SUBSCRIBER} p ON p.id = c.subscriber_id
 ORDER BY c.id"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 
@@ -17,6 +18,8 @@ from tests.crash.conftest import Senders, Sink, addresses, make_campaign
 from tests.crash.oracle import check
 
 PEOPLE = 400
+#: Seconds in which a sender of four lanes hands over dozens, if nothing holds it.
+LEAK = 0.3
 
 
 def test_opt_outs_take_effect_before_the_next_hand_over(
@@ -69,17 +72,18 @@ def test_after_pause_has_returned_nothing_more_is_handed_over(
         relay.wait_for(level)
         lifecycle.pause(campaign)
         paused_at = _database_time()
-        assert not Send.objects.filter(campaign=campaign, handed_at__gt=paused_at).exists()
+        time.sleep(LEAK)
+        still_paused_at = _database_time()
         lifecycle.resume(campaign)
-        resumed_at = _database_time()
-        between = Send.objects.filter(
-            campaign=campaign, handed_at__gt=paused_at, handed_at__lt=resumed_at
+        # Looked for now: what was handed over while it was paused has committed by this time.
+        leaked = Send.objects.filter(
+            campaign=campaign, handed_at__gt=paused_at, handed_at__lt=still_paused_at
         )
-        # resume() itself takes a moment after the pause ended; a hand-over may follow it.
-        assert between.count() <= 4 * 20
+        assert leaked.count() == 0
     relay.wait_for(160)
     lifecycle.cancel(campaign)
     canceled_at = _database_time()
+    time.sleep(LEAK)
     process.terminate()
     assert process.wait(60) == 0, senders.log.read_text()
     assert not Send.objects.filter(campaign=campaign, handed_at__gt=canceled_at).exists()

@@ -79,6 +79,7 @@ def held(send: Send, *, token: UUID | None = None, attempts: int | None = None) 
         content_id=content,
         context=send.context,
         attributes={},
+        alias=send.account.transport,
         trusted_until=clock.now() + LEASE,
         attempts=send.attempts if attempts is None else attempts,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from campaigns.models import Approval, Campaign, Content
+from sending import status as sending_status
 from sending.installation import installation
 from sending.models import DeliveryEvent, Installation, Send, TransportPause, Worker
 from subscribers import paging
@@ -673,6 +675,49 @@ def test_a_send_tells_its_story(superuser_client: Client, doubtful: Send) -> Non
     assert "connection lost" in page
     assert 'value="send_again"' in page
     assert 'value="treat_as_sent"' in page
+
+
+def test_a_story_says_each_part_of_an_answer_once_and_leaves_nothing_out(
+    superuser_client: Client, doubtful: Send
+) -> None:
+    events = [
+        DeliveryEvent(
+            send=doubtful,
+            account=doubtful.account,
+            kind="failed",
+            stage="dot",
+            code=550,
+            enhanced="5.7.1",
+            text="5.7.1 blocked",
+            attempt=number,
+        )
+        for number in range(1, 206)
+    ]
+    DeliveryEvent.objects.bulk_create(events)
+    Send.objects.filter(pk=doubtful.pk).update(
+        answer_code=451, answer_enhanced="4.7.1", answer_text="4.7.1 later"
+    )
+    answer = superuser_client.get(url(Send, "change", doubtful.pk))
+    assert len(answer.context["story"]) == 205
+    page = answer.content.decode()
+    assert "dot: 550 5.7.1 blocked" in page
+    assert "dot: 451 4.7.1 later" in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [({}, "alive"), ({"seen": timedelta(seconds=30)}, "lost"), ({"ended": timedelta()}, "ended")],
+)
+def test_a_worker_is_what_sender_status_says(
+    superuser_client: Client, fields: dict[str, timedelta], state: str
+) -> None:
+    now = timezone.now()
+    worker = WorkerFactory.create(**{name: now - ago for name, ago in fields.items()})
+    page = superuser_client.get(url(Worker, "changelist")).content.decode()
+    assert f'<td class="field-state">{state}</td>' in page
+    assert superuser_client.get(url(Worker, "change", worker.pk)).status_code == 200
+    facts = {fact.id: fact.state for fact in sending_status.workers(sending_status.database_time())}
+    assert facts[worker.pk] == state
 
 
 def test_sending_again_asks_first_and_reopens_the_campaign(

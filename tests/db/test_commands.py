@@ -13,8 +13,10 @@ from django.utils import timezone
 
 from campaigns.models import Campaign
 from sending import status as facts
+from sending import status_text, story
 from sending.ledger import STATUSES
-from sending.models import DeliveryEvent, Send, TransportPause
+from sending.management.commands import sender_status
+from sending.models import DeliveryEvent, Send, TransportPause, Worker
 from sending.remaining import Watcher
 from sending.shared import Shared
 from subscribers.addresses import erased_hashes
@@ -254,7 +256,82 @@ def test_a_rate_is_taken_from_two_looks() -> None:
     assert facts.rate(after, before, 2.0) is None
 
 
+def test_a_long_list_is_whole_as_json_and_says_as_text_what_it_leaves_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(status_text, "MOST", 2)
+    now = timezone.now()
+    first = CampaignFactory.create(name="runs longest", sending=True)
+    over = CampaignFactory.create(name="is over", sent=True)
+    later = CampaignFactory.create(name="runs too", paused=True)
+    for campaign in (first, over, later):
+        SendFactory.create(campaign=campaign, in_doubt=True)
+        SendFactory.create(campaign=campaign, retry=True)
+    for number in range(3):
+        WorkerFactory.create(seen=now)
+        TransportPause.objects.create(
+            alias=f"relay{number}", stage="auth", reason="bad password", probe_at=now
+        )
+        DeliveryEvent.objects.create(account=first.account, kind="failed", reason=f"r{number}")
+    data = json.loads(run("sender_status", "--json"))
+    assert [fact["id"] for fact in data["campaigns"]] == [first.pk, over.pk, later.pk]
+    kinds = ("workers", "campaigns", "pauses", "doubts", "failures")
+    assert [len(data[kind]) for kind in kinds] == [
+        Worker.objects.count(), 3, 3, 3, 3
+    ]  # fmt: skip
+    text = run("sender_status")
+    section = text[text.index("CAMPAIGNS") : text.index("TRANSPORTS")]
+    assert "runs longest" in section
+    assert "runs too" in section
+    assert "is over" not in section
+    assert section.rstrip().endswith("and 1 more; --json has all of them")
+    assert text.count("and 1 more; --json") >= len(kinds) - 1, "retries too, workers are more"
+
+
+def test_failures_say_how_far_back_they_were_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    send, now = SendFactory.create(), timezone.now()
+    for minutes in (50, 30, 3):
+        DeliveryEvent.objects.create(
+            send=send, account=send.account, kind="failed", reason="policy",
+            at=now - timedelta(minutes=minutes),
+        )  # fmt: skip
+    assert "LATEST FAILURES (within a day)" in run("sender_status")
+    monkeypatch.setattr(facts, "EVENTS", 2)
+    seen = facts.status()
+    assert [fact.events for fact in seen.failures] == [2]
+    assert seen.failures_since == now - timedelta(minutes=30)
+    assert "LATEST FAILURES (of the last 30 min; " in run("sender_status")
+
+
 # --- one address -----------------------------------------------------------------------------
+
+
+def test_a_long_story_is_whole_as_json_and_says_as_text_what_it_leaves_out() -> None:
+    person = SubscriberFactory.create(email="ann@example.org")
+    for number in range(3):
+        campaign = CampaignFactory.create(account=person.account, sent=True, name=f"No {number}")
+        SendFactory.create(campaign=campaign, subscriber=person, sent=True)
+    told = story.story("ann@example.org", most=2)
+    assert ([chapter.name for chapter in told.chapters], told.older) == (["No 1", "No 2"], 1)
+    lines = status_text.story_lines(told, timezone.now())
+    assert "  and 1 older, not told here; --json has all of them" in lines
+    for most in (3, 4, None):
+        assert story.story("ann@example.org", most=most).older == 0
+    assert not [line for line in run("sender_status", "--address", "ann@example.org").splitlines()
+                if "older" in line]  # fmt: skip
+
+
+def test_as_json_nobody_cuts_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def asking(address: str, *, most: int | None) -> story.Story:
+        asked.append(most)
+        return story.story(address, most=most)
+
+    monkeypatch.setattr(sender_status, "story", asking)
+    run("sender_status", "--address", "ann@example.org")
+    run("sender_status", "--address", "ann@example.org", "--json")
+    assert asked == [story.MOST, None]
 
 
 def test_the_story_of_an_unknown_address() -> None:

@@ -42,8 +42,8 @@ def test_a_transport_is_paused_for_every_account_that_uses_it_and_says_why() -> 
     on_it, elsewhere = _account("relay"), _account("default")
     pause("relay", None, REFUSED)
     known = _known()
-    assert known.blocks(on_it.pk)
-    assert not known.blocks(elsewhere.pk)
+    assert known.blocks(on_it.transport, on_it.pk)
+    assert not known.blocks(elsewhere.transport, elsewhere.pk)
     assert known.blocked_accounts() == [on_it.pk]
     assert known.reasons == ["relay: connection refused"]
     row = TransportPause.objects.get()
@@ -56,7 +56,7 @@ def test_a_refused_sender_pauses_its_account_alone() -> None:
     pause("relay", refused.pk, SENDER)
     known = _known()
     assert known.blocked_accounts() == [refused.pk]
-    assert not known.blocks(other.pk)
+    assert not known.blocks(other.transport, other.pk)
     assert known.aliases == set()
     assert TransportPause.objects.get().reason == "550 5.7.1 sender not allowed"
 
@@ -66,7 +66,8 @@ def test_an_account_that_changes_its_transport_is_free() -> None:
     account = _account("relay")
     pause("relay", account.pk, SENDER)
     Account.objects.filter(pk=account.pk).update(transport="other")
-    assert not _known().blocks(account.pk)
+    account.refresh_from_db()
+    assert not _known().blocks(account.transport, account.pk)
 
 
 def _wait_and_failures() -> tuple[float, int]:
@@ -126,7 +127,7 @@ def test_nobody_probes_before_it_is_time() -> None:
     account = _account("relay")
     pause("relay", None, REFUSED)
     TransportPause.objects.update(probe_at=Now() + timedelta(seconds=60))
-    assert _known().blocks(account.pk)
+    assert _known().blocks(account.transport, account.pk)
 
 
 @pytest.mark.django_db
@@ -136,11 +137,11 @@ def test_one_worker_probes_and_the_others_wait(for_account: bool) -> None:
     pause("relay", account.pk if for_account else None, REFUSED)
     _make_due()
     first, second = _known(), _known()
-    assert not first.blocks(account.pk)
-    assert second.blocks(account.pk)
+    assert not first.blocks(account.transport, account.pk)
+    assert second.blocks(account.transport, account.pk)
     # Probing is a look of its own, not a lifting: the next one waits again, longer.
     first.refresh()
-    assert first.blocks(account.pk)
+    assert first.blocks(account.transport, account.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -153,8 +154,8 @@ def test_two_workers_that_look_at_once_do_not_both_probe() -> None:
             mine = _known()
             # Skips the locked pause instead of waiting for it.
             theirs = race.start(_known).result()
-        assert not mine.blocks(account.pk)
-        assert theirs.blocks(account.pk)
+        assert not mine.blocks(account.transport, account.pk)
+        assert theirs.blocks(account.transport, account.pk)
 
 
 @pytest.mark.django_db
@@ -167,8 +168,8 @@ def test_it_is_lifted_for_all_when_it_works(for_account: bool) -> None:
     assert known.knows("relay", owner)
     known.worked("relay", owner)
     assert not known.knows("relay", owner)
-    assert not known.blocks(account.pk)
-    assert not _known().blocks(account.pk)
+    assert not known.blocks(account.transport, account.pk)
+    assert not _known().blocks(account.transport, account.pk)
     assert not TransportPause.objects.exists()
     assert lift("relay", owner) is False
 
@@ -179,7 +180,7 @@ def test_lifting_one_pause_leaves_the_other() -> None:
     pause("relay", None, REFUSED)
     pause("relay", account.pk, SENDER)
     assert lift("relay", None) is True
-    assert _known().blocks(account.pk)
+    assert _known().blocks(account.transport, account.pk)
     pause("relay", None, REFUSED)
     assert lift("relay", account.pk) is True
     assert _known().aliases == {"relay"}
@@ -191,10 +192,10 @@ def test_the_process_that_pauses_does_not_wait_for_its_next_look(for_account: bo
     account, other = _account("relay"), _account("relay")
     known = _known()
     known.note("relay", account.pk if for_account else None)
-    assert known.blocks(account.pk)
-    assert known.blocks(other.pk) is not for_account
+    assert known.blocks(account.transport, account.pk)
+    assert known.blocks(other.transport, other.pk) is not for_account
     known.refresh()
-    assert not known.blocks(account.pk), "the database says that it works"
+    assert not known.blocks(account.transport, account.pk), "the database says that it works"
 
 
 @pytest.mark.django_db

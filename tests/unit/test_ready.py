@@ -22,6 +22,7 @@ def _row(row_id: int) -> Claimed:
         content_id=1,
         context=None,
         attributes=None,
+        alias="relay",
         trusted_until=0.0,
     )
 
@@ -100,14 +101,20 @@ def test_a_lane_that_waits_is_woken_by_the_next_row() -> None:
 
 
 def test_the_dispatcher_is_woken_when_lanes_have_taken_enough() -> None:
-    ready, got = _ready(relay=[_row(1), _row(2)]), []
-    dispatcher = threading.Thread(target=lambda: got.append(ready.wait_below(1, 10)))
+    ready, got = _ready(relay=[_row(1), _row(2)], other=[_row(3), _row(4)]), []
+    crowded = ready.crowded(2)
+    assert crowded == {"relay", "other"}
+
+    def wait() -> None:
+        ready.wait_for_room(crowded, 2, 10)
+        got.append(ready.crowded(2))
+
+    dispatcher = threading.Thread(target=wait)
     dispatcher.start()
-    ready.take(5, 0)
+    taken = ready.take(1, 0)
     dispatcher.join(10)
-    assert got == [True]
-    ready.put([("relay", _row(3))])
-    assert ready.wait_below(1, 0) is False
+    assert taken is not None
+    assert got == [crowded - {taken[0]}]
 
 
 def test_many_lanes_share_the_rows_without_losing_or_doubling_one() -> None:

@@ -23,6 +23,7 @@ def _row(row_id: int, campaign: int | None) -> Claimed:
         content_id=1,
         context=None,
         attributes=None,
+        alias="relay",
         trusted_until=0.0,
     )
 

@@ -1,0 +1,279 @@
+"""One lane, stepped lot by lot between the real database and the real sink."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.test import override_settings
+
+from sending import clock, events, handover, lanes, sql
+from sending.lanes import Lane
+from sending.models import Send
+from sending.queue import Claimed
+from sending.shared import Shared
+from sending.transports import SMTPSession
+from subscribers.conf import SMTP_BACKEND
+from tests.crash.conftest import Sink, wait_until
+
+from .rows import LEASE, assert_identity, campaign_to, held, kinds_of, row, status_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def relay(tmp_path: Path) -> Iterator[Sink]:
+    sink = Sink(tmp_path / "sink.jsonl", [])
+    sink.start()
+    options = {"host": "127.0.0.1", "port": sink.port}
+    transports = {"default": {"BACKEND": SMTP_BACKEND, "OPTIONS": options}}
+    with override_settings(SENDONCE={**settings.SENDONCE, "TRANSPORTS": transports}):
+        yield sink
+    sink.stop()
+
+
+@pytest.fixture
+def lane(relay: Sink) -> Iterator[Lane]:
+    shared = Shared(
+        lanes=1, lot_limit=20, lease=LEASE, margin=10, freshness=5, doubt_wait=600, poll=1
+    )  # fmt: skip
+    made = Lane(0, shared)
+    made.size.size = 10  # one lot is what a test puts in
+    yield made
+    shared.stopping.set()
+    shared.abandon.set()
+    made.close()
+    shared.pool.close()
+
+
+def give(lane: Lane, *sends: Send) -> list[Claimed]:
+    """These rows wait for the lane, as a claim of this process left them."""
+    rows = [held(send) for send in sends]
+    lane.shared.ready.put(("default", r) for r in rows)
+    return rows
+
+
+def recipients(relay: Sink) -> list[str]:
+    """Everybody the sink heard of, accepted or not."""
+    return [entry["recipient"] for entry in relay.accepted()]
+
+
+def assert_back(*sends: Send) -> None:
+    """Never started: queued, the attempt refunded."""
+    for send in sends:
+        send.refresh_from_db()
+        assert (send.status, send.attempts, send.claim_token) == ("queued", 0, None)
+        assert send.handed_at is None
+
+
+def assert_has_nothing(lane: Lane) -> None:
+    assert lane.in_hand() is None
+    assert lane.shared.ready.held() == []
+    assert lane.step(timeout=0) is False, "and takes nothing up again"
+
+
+def test_a_lot_is_handed_over_sent_and_settled(lane: Lane, relay: Sink) -> None:
+    campaign = campaign_to(0)
+    sends = [row(campaign, "claimed") for _ in range(3)]
+    give(lane, *sends)
+    assert lane.step(timeout=0)
+    assert recipients(relay) == [send.email for send in sends]
+    for send in sends:
+        send.refresh_from_db()
+        assert (send.status, send.attempts) == ("sent", 1)
+        assert send.sent_at is not None
+    assert lane.shared.tally.counts()["sent"] == 3
+    assert_has_nothing(lane)
+
+
+# --- a hand-over that was not acknowledged ---------------------------------------------------
+
+
+@pytest.fixture
+def warning_at_hand_over() -> Iterator[None]:
+    """PostgreSQL warns at the hand-over's COMMIT, as when a wait for a standby is canceled."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """CREATE FUNCTION warn_at_hand_over() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
+            """
+            f"CREATE CONSTRAINT TRIGGER warn_at_hand_over AFTER UPDATE ON {sql.SEND}"
+            " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.status = 'sending')"
+            " EXECUTE FUNCTION warn_at_hand_over()"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"DROP TRIGGER warn_at_hand_over ON {sql.SEND}; DROP FUNCTION warn_at_hand_over()"
+        )
+
+
+@pytest.mark.usefixtures("warning_at_hand_over")
+def test_after_a_commit_with_a_warning_nothing_reaches_the_relay(lane: Lane, relay: Sink) -> None:
+    campaign = campaign_to(0)
+    sends = [row(campaign, "claimed") for _ in range(3)]
+    give(lane, *sends)
+    assert lane.step(timeout=0)
+    assert recipients(relay) == []
+    assert_back(*sends)
+    assert_has_nothing(lane)
+
+
+@pytest.mark.parametrize("moment", ["before it was done", "after it was done"])
+def test_after_a_commit_whose_connection_died_nothing_reaches_the_relay(
+    moment: str, lane: Lane, relay: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_to(0)
+    sends = [row(campaign, "claimed") for _ in range(3)]
+    give(lane, *sends)
+    hand_over, record = handover.hand_over, events.record
+    found: list[str] = []
+
+    def dying_record(cursor: Any, notes: list[events.Note]) -> None:
+        record(cursor, notes)
+        if moment.startswith("before") and not found:
+            found.append("killed")
+            _kill_session(cursor)
+
+    def dying_hand_over(*given: Any, **more: Any) -> Any:
+        hand_over(*given, **more)
+        found.append(status_of(sends[0]))
+        with connection.cursor() as cursor:
+            _kill_session(cursor)
+            with pytest.raises(OperationalError) as caught:
+                cursor.execute("SELECT 1")
+        raise caught.value from None
+
+    monkeypatch.setattr(events, "record", dying_record)
+    if moment.startswith("after"):
+        monkeypatch.setattr(lanes, "hand_over", dying_hand_over)
+    assert lane.step(timeout=0)
+    assert found == (["killed"] if moment.startswith("before") else ["sending"])
+    assert recipients(relay) == []
+    assert_back(*sends)
+    assert_has_nothing(lane)
+
+
+def _kill_session(cursor: Any) -> None:
+    cursor.execute("SELECT pg_backend_pid()")
+    (pid,) = cursor.fetchone()
+    other = connections.create_connection(DEFAULT_DB_ALIAS)
+    try:
+        with other.cursor() as killer:
+            killer.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    finally:
+        other.close()
+
+
+# --- rows whose lease has run out ------------------------------------------------------------
+
+
+def test_a_row_whose_lease_is_not_trusted_any_more_is_not_sent(lane: Lane, relay: Sink) -> None:
+    campaign = campaign_to(0)
+    stale, taken, fresh = (row(campaign, "claimed") for _ in range(3))
+    rows = give(lane, stale, taken, fresh)
+    rows[0].trusted_until = rows[1].trusted_until = clock.now() - 0.001
+    other = uuid.uuid4()
+    Send.objects.filter(pk=taken.pk).update(claim_token=other)  # rescued, and claimed again
+    assert lane.step(timeout=0)
+    assert recipients(relay) == [fresh.email]
+    assert status_of(fresh) == "sent"
+    assert_back(stale)
+    taken.refresh_from_db()
+    assert (taken.status, taken.claim_token) == ("claimed", other), "it is another worker's"
+    assert_has_nothing(lane)
+
+
+def test_a_lease_that_runs_out_within_the_lot_ends_it(
+    lane: Lane, relay: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_to(0)
+    sends = [row(campaign, "claimed") for _ in range(3)]
+    give(lane, *sends)
+    send = SMTPSession.send
+
+    def suspended(self: SMTPSession, message: Any) -> Any:
+        said = send(self, message)
+        # The machine slept: the clock that leases go by did not.
+        later = clock.now() + 2 * LEASE
+        monkeypatch.setattr(clock, "now", lambda: later)
+        return said
+
+    monkeypatch.setattr(SMTPSession, "send", suspended)
+    assert lane.step(timeout=0)
+    assert recipients(relay) == [sends[0].email]
+    assert status_of(sends[0]) == "sent"
+    assert_back(*sends[1:])
+    assert_has_nothing(lane)
+
+
+# --- a fault of our own ----------------------------------------------------------------------
+
+
+def _fault_at(number: int, monkeypatch: pytest.MonkeyPatch) -> list[SMTPSession]:
+    """The ``number``-th send has a bug; returns the session of every send, it included."""
+    calls: list[SMTPSession] = []
+    send = SMTPSession.send
+
+    def buggy(self: SMTPSession, message: Any) -> Any:
+        calls.append(self)
+        if len(calls) == number:
+            raise RuntimeError("a bug")
+        return send(self, message)
+
+    monkeypatch.setattr(SMTPSession, "send", buggy)
+    return calls
+
+
+def test_a_fault_leaves_the_row_on_the_wire_in_doubt_and_gives_the_others_back(
+    lane: Lane, relay: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_to(0)
+    sends = [row(campaign, "claimed") for _ in range(4)]
+    calls = _fault_at(2, monkeypatch)
+    give(lane, *sends)
+    with pytest.raises(RuntimeError, match="a bug"):
+        lane.step(timeout=0)
+    assert [status_of(send) for send in sends] == ["sent", "in_doubt", "queued", "queued"]
+    assert recipients(relay) == [sends[0].email]
+    assert_back(*sends[2:])
+    assert kinds_of(sends[1]) == ["in_doubt"]
+    sends[1].refresh_from_db()
+    assert "RuntimeError: a bug" in sends[1].answer_text
+    assert_has_nothing(lane)
+    assert len(calls) == 2
+    assert_identity_of_rows(sends)
+
+
+def assert_identity_of_rows(sends: list[Send]) -> None:
+    campaign = sends[0].campaign
+    assert campaign is not None
+    type(campaign).objects.filter(pk=campaign.pk).update(audience=len(sends))
+    assert_identity(campaign)
+
+
+def test_a_lane_goes_on_after_a_fault_and_does_not_repeat_it(
+    lane: Lane, relay: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_to(0)
+    first, second = row(campaign, "claimed"), row(campaign, "claimed")
+    calls = _fault_at(1, monkeypatch)
+    give(lane, first)
+    lane.start()
+    try:
+        wait_until(lambda: status_of(first) == "in_doubt", "the first to be in doubt", 15)
+        give(lane, second)
+        wait_until(lambda: status_of(second) == "sent", "the second to be sent", 15)
+    finally:
+        lane.shared.stopping.set()
+        lane.join(15)
+        calls[0].close()
+    assert not lane.is_alive()
+    assert (status_of(first), len(calls)) == ("in_doubt", 2)
+    assert calls[0] is not calls[1], "the session is in an unknown state after a fault"
+    assert recipients(relay) == [second.email]
