@@ -289,6 +289,7 @@ class Lane(threading.Thread):
     def _drop_sessions(self) -> None:
         for session in self.sessions.values():
             session.abort()
+            session.close()
         self.sessions.clear()
 
     # --- sessions ----------------------------------------------------------------------------
