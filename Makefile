@@ -50,7 +50,7 @@ run: $(VENV)/.demo ## the site on port 8000, for development
 	@$(run) runserver $(ARGS)
 
 .PHONY: sender
-sender: $(VENV)/.demo ## a sender that drains what is due; ARGS="--lanes 4"
+sender: $(VENV)/.demo ## a sender, until it is stopped; ARGS="--drain --lanes 4"
 	@$(run) migrate --verbosity 0
 	@$(run) run_sender $(ARGS)
 

@@ -21,6 +21,7 @@ from .plain_text import NoText, text_from_html
 from .sandbox import Compiled, SandboxError, compile_template
 
 UNSUBSCRIBE_FIELD = "unsubscribe_url"
+ADDRESS_FIELD = "account.postal_address"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -109,8 +110,8 @@ def problems(draft: Draft) -> list[ContentError]:
 def compile_content(draft: Draft, *, bulk: bool = True) -> CompiledContent:
     """Resolve the sender, compile the format and validate every template. Pure.
 
-    ``bulk``: a message to many never leaves without a way out, so where the body has no
-    unsubscribe link for everybody, a footer with the link and the postal address is added.
+    ``bulk``: a message to many never leaves without a way out and the sender's postal address;
+    a footer adds what the body does not show.
     Raises ``ContentError`` for the first field that has to be mended.
     """
     for refusal in _refusals(draft):
@@ -177,8 +178,9 @@ def _html(draft: Draft, *, bulk: bool) -> str:
         document = body_formats.with_preheader(document, tags.hide(draft.preheader))
     html = tags.show(document)
     compiled = _checked("body", html, html=True)
-    if bulk and UNSUBSCRIBE_FIELD not in compiled.always:
-        html = body_formats.with_footer(html, _html_footer())
+    missing = _missing(draft, compiled) if bulk else frozenset()
+    if missing:
+        html = body_formats.with_footer(html, _html_footer(missing))
         _checked("body", html, html=True)
     return html
 
@@ -191,10 +193,27 @@ def _text(draft: Draft, html: str, *, bulk: bool) -> str:
     else:
         text, name = _text_of_html(html), "text_body"
     compiled = _checked(name, text, html=False)
-    if bulk and UNSUBSCRIBE_FIELD not in compiled.always:
-        text = text.rstrip() + _text_footer()
+    missing = _missing(draft, compiled) if bulk else frozenset()
+    if missing:
+        text = text.rstrip() + _text_footer(missing)
         _checked(name, text, html=False)
     return text
+
+
+def _missing(draft: Draft, compiled: Compiled) -> frozenset[str]:
+    """What every bulk message must say and this one does not: the way out, the address.
+
+    An address that the author typed counts too, its first line at least.
+    """
+    missing = set()
+    if UNSUBSCRIBE_FIELD not in compiled.always:
+        missing.add(UNSUBSCRIBE_FIELD)
+    account: Sender = draft.account
+    first_line = account.postal_address.strip().partition("\n")[0].strip()
+    typed = first_line and first_line in f"{draft.body}\n{draft.text_body}"
+    if not typed and ADDRESS_FIELD not in compiled.fields:
+        missing.add(ADDRESS_FIELD)
+    return frozenset(missing)
 
 
 def _text_of_html(html: str) -> str:
@@ -229,19 +248,27 @@ def _footer_words() -> str:
         return gettext("Unsubscribe")
 
 
-def _html_footer() -> str:
+def _html_footer(missing: frozenset[str]) -> str:
+    parts = []
+    if ADDRESS_FIELD in missing:
+        parts.append(
+            "{% if account.postal_address %}{{ account.postal_address|linebreaksbr }}{% endif %}"
+        )
+    if UNSUBSCRIBE_FIELD in missing:
+        parts.append(
+            f'<a href="{{{{ unsubscribe_url }}}}" style="color:#57606a">'
+            f"{escape(_footer_words())}</a>"
+        )
     return (
         '<div style="padding:24px 16px;text-align:center;font-family:Helvetica,Arial,sans-serif;'
-        'font-size:12px;line-height:1.5;color:#57606a">'
-        "{% if account.postal_address %}{{ account.postal_address|linebreaksbr }}<br>{% endif %}"
-        f'<a href="{{{{ unsubscribe_url }}}}" style="color:#57606a">{escape(_footer_words())}</a>'
-        "</div>"
+        f'font-size:12px;line-height:1.5;color:#57606a">{"<br>".join(parts)}</div>'
     )
 
 
-def _text_footer() -> str:
-    return (
-        "\n\n--------------------\n"
-        "{% if account.postal_address %}{{ account.postal_address }}\n{% endif %}"
-        f"{_footer_words()}: {{{{ unsubscribe_url }}}}\n"
-    )
+def _text_footer(missing: frozenset[str]) -> str:
+    footer = "\n\n--------------------\n"
+    if ADDRESS_FIELD in missing:
+        footer += "{% if account.postal_address %}{{ account.postal_address }}\n{% endif %}"
+    if UNSUBSCRIBE_FIELD in missing:
+        footer += f"{_footer_words()}: {{{{ unsubscribe_url }}}}\n"
+    return footer

@@ -21,9 +21,12 @@ class _Cursor:
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, int]] = []
+        self.first = ""
 
-    def execute(self, statement: str, parameters: list[int]) -> None:
-        self.taken.append((statement, parameters[0]))
+    def execute(self, statement: str, parameters: list[int] | None = None) -> None:
+        self.first = self.first or statement
+        if parameters is not None:
+            self.taken.append((statement, parameters[0]))
 
 
 def _shared(ids: Iterable[int]) -> list[tuple[str, int]]:
@@ -47,6 +50,7 @@ def test_a_decision_takes_the_gate_alone_and_as_a_statement_of_its_own() -> None
     ((statement, key),) = cursor.taken
     assert key == gate.key(5)
     assert statement == "SELECT pg_advisory_xact_lock(%s)"
+    assert cursor.first == gate.READ_COMMITTED
 
 
 @given(one=IDS, other=IDS)
