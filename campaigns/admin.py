@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 
@@ -31,7 +31,7 @@ from .models import Approval, Campaign, Content
 Status = Campaign.Status
 WHAT_HAPPENS_NEXT = {
     Status.DRAFT: "Nothing is sent before somebody approves it.",
-    Status.APPROVED: "It starts by itself; an edit takes the approval back.",
+    Status.APPROVED: "A sender starts it when its time has come; an edit takes the approval back.",
     Status.SENDING: "It is being sent and can't be edited any more.",
     Status.PAUSED: "Nothing is handed over until it is resumed.",
     Status.SENT: "Nothing of it is open any more.",
@@ -210,8 +210,45 @@ class CampaignAdmin(StyledMedia, VerbAdmin, ScopedAdmin):
                 (verb, self._url(verb, campaign)) for verb in offered(campaign.status, permissions)
             ],
             "approvals": campaign.approvals.all()[:20],
-            "ledger": _ledger(campaign),
+            "ledger": self._ledger(request, campaign),
         }
+
+    def _ledger(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any] | None:
+        """The ledger's counts for the page, ``None`` before there is anything to count."""
+        if campaign.started_at is None:
+            return None
+        counts = dict(hooks.counts(campaign.pk))
+        if not counts:
+            return None
+        audience = counts.pop("audience")
+        listed = self._sends_url(request)
+        return {
+            "counts": [
+                (
+                    name.replace("_", " "),
+                    number,
+                    f"{listed}?campaign={campaign.pk}&status__exact={name}"
+                    if listed and number
+                    else "",
+                )
+                for name, number in counts.items()
+            ],
+            "audience": audience,
+            "rows": sum(counts.values()),
+            "difference": audience - sum(counts.values()),
+            "built": campaign.built_at is not None,
+        }
+
+    def _sends_url(self, request: HttpRequest) -> str:
+        """The list of sends, where this site's admin has one and the user may see it."""
+        if not request.user.has_perm("sendonce_sending.view_send"):
+            return ""
+        try:
+            return reverse(
+                "admin:sendonce_sending_send_changelist", current_app=self.admin_site.name
+            )
+        except NoReverseMatch:
+            return ""
 
     def _choose_account(self, request: HttpRequest, accounts: list[Account]) -> HttpResponse:
         if len(accounts) == 1:
@@ -278,23 +315,6 @@ class ApprovalAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("campaign", "content", "by")
-
-
-def _ledger(campaign: Campaign) -> dict[str, Any] | None:
-    """The ledger's counts for the page, ``None`` before there is anything to count."""
-    if campaign.started_at is None:
-        return None
-    counts = dict(hooks.counts(campaign.pk))
-    if not counts:
-        return None
-    audience = counts.pop("audience")
-    return {
-        "counts": [(name.replace("_", " "), number) for name, number in counts.items()],
-        "audience": audience,
-        "rows": sum(counts.values()),
-        "difference": audience - sum(counts.values()),
-        "built": campaign.built_at is not None,
-    }
 
 
 def _local(moment: Any, account: Account) -> str:

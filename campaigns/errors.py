@@ -28,3 +28,12 @@ class Conflict(CampaignError):
 
 class ApprovalRefused(CampaignError):
     """The content or the approver does not allow approval; the message says which and why."""
+
+
+class GateBusy(CampaignError):
+    """Another transaction holds the campaign's gate, and did so for long; try again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the campaign is busy: another process decides about it or works on it; try again"
+        )

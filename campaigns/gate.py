@@ -1,9 +1,10 @@
 """The gate of a campaign: a transaction-level advisory lock that orders sending and deciding.
 
-Whoever can open or hand over a row takes it shared; whoever decides about the campaign takes
+Whoever can open or hand over a row takes it shared, or comes back later: nobody waits for it
+with a connection in hand that others need. Whoever decides about the campaign takes
 it exclusively, *as a statement of its own*, and only then reads: under READ COMMITTED the next
 statement's snapshot is younger than every commit that held the gate. Gates come before row
-locks, in ascending order of id, so that nobody waits in a circle. PostgreSQL queues waiters,
+locks, so that nobody waits in a circle. Who waits to decide is ahead of those who come later,
 so a decision is not starved by a stream of shared holders.
 
 Transaction-level locks work behind a transaction pooler; they end with the transaction.
@@ -14,6 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.db import OperationalError
+
+from .errors import GateBusy
+
 #: Upper 24 bits of the 64-bit lock key ("SEN"); the lower 40 are the campaign's id.
 _NAMESPACE = 0x53454E << 40
 _ID_MASK = (1 << 40) - 1
@@ -23,7 +28,16 @@ _ID_MASK = (1 << 40) - 1
 #: begun to read already.
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
-_SHARED = "SELECT pg_advisory_xact_lock_shared(%s)"
+#: A decision waits so long at the gate, and then says so: somebody may hold it who was stopped.
+DECISION_PATIENCE = "SET LOCAL lock_timeout = '20s'"
+
+#: Whoever is stopped (SIGSTOP, a suspended machine, a dead link) while it holds a gate must not
+#: hold it for ever: PostgreSQL ends its session, and it finds out when it goes on.
+NO_SLEEP_AT_THE_GATE = "SET LOCAL idle_in_transaction_session_timeout = '15s'"
+
+LOCK_NOT_AVAILABLE = "55P03"  # the SQLSTATE of a lock time-out
+
+_TRY_SHARED = "SELECT pg_try_advisory_xact_lock_shared(%s)"
 _EXCLUSIVE = "SELECT pg_advisory_xact_lock(%s)"
 
 
@@ -32,16 +46,30 @@ def key(campaign_id: int) -> int:
     return _NAMESPACE | (campaign_id & _ID_MASK)
 
 
-def enter_shared(cursor: Any, campaign_ids: Iterable[int]) -> None:
-    """Hold these campaigns' gates shared until the transaction ends. ``cursor`` must be in a
-    READ COMMITTED transaction, ``READ_COMMITTED`` its first statement; a lock timeout of its
-    session applies."""
+def try_shared(cursor: Any, campaign_ids: Iterable[int]) -> set[int]:
+    """Hold these campaigns' gates shared until the transaction ends, without waiting; returns
+    the ids whose gate was not to be had: somebody decides about them, or waits to.
+
+    ``cursor`` must be in a READ COMMITTED transaction, ``READ_COMMITTED`` its first statement.
+    """
+    refused = set()
     for campaign_id in sorted(set(campaign_ids)):
-        cursor.execute(_SHARED, [key(campaign_id)])
+        cursor.execute(_TRY_SHARED, [key(campaign_id)])
+        if not cursor.fetchone()[0]:
+            refused.add(campaign_id)
+    return refused
 
 
 def enter_exclusive(cursor: Any, campaign_id: int) -> None:
     """Hold one campaign's gate alone until the transaction ends, which must be, and is made,
-    READ COMMITTED; ``django.db.InternalError`` where that is too late."""
+    READ COMMITTED; ``django.db.InternalError`` where that is too late. Raises ``GateBusy``
+    after 20 s."""
     cursor.execute(READ_COMMITTED)
-    cursor.execute(_EXCLUSIVE, [key(campaign_id)])
+    cursor.execute(NO_SLEEP_AT_THE_GATE)
+    cursor.execute(DECISION_PATIENCE)
+    try:
+        cursor.execute(_EXCLUSIVE, [key(campaign_id)])
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE:
+            raise GateBusy from error
+        raise

@@ -3,7 +3,7 @@
 People who write campaigns are not people who may run code, and one attribute of one person
 must not stop a lane. So: ``{% if %}`` and a few filters (``sandbox_tags``), no loaders, names
 that only look things up in plain data (no attribute, no method, no call), and bounds on the
-size of source, nesting, value and output.
+size of source, nesting, value and output, and on the work of filters and comparisons.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from django.template.defaulttags import IfNode
 from django.utils.functional import Promise
 from django.utils.html import conditional_escape
 
-from .sandbox_tags import text_of
+from .sandbox_tags import DEFAULT_WORK, WORK, text_of, work_on
 
 MAX_SOURCE = 1_000_000
 MAX_OUTPUT = 2_000_000
+#: Units of about a quarter of a microsecond; see ``sandbox_tags.WORK``.
+MAX_WORK = 1_000_000
 MAX_VALUE = 50_000
 MAX_TAGS = 5_000
 MAX_NESTING = 20
@@ -65,15 +67,22 @@ class SandboxError(ValueError):
 
 
 class _Data:
-    """What nodes see as their context: data, the escaping, and what may still be written."""
+    """What nodes see as their context: data, the escaping, what may still be written and done."""
 
-    __slots__ = ("autoescape", "left", "template", "values")
+    __slots__ = ("autoescape", "left", "template", "values", "work")
 
     def __init__(self, values: Mapping[str, Any], template: Template, autoescape: bool) -> None:
         self.values = values
         self.template = template
         self.autoescape = autoescape
         self.left = MAX_OUTPUT
+        self.work = MAX_WORK
+
+    def charge(self, work: int) -> None:
+        """Raise ``SandboxError`` when that was more than what is left."""
+        self.work -= work
+        if self.work < 0:
+            raise SandboxError("The template does too much work on long values.")
 
 
 class _Name(Variable):
@@ -102,6 +111,7 @@ class _Name(Variable):
                     f"The value of {self.var} is longer than {MAX_VALUE} characters."
                 )
         elif type(current) is list:
+            context.charge(len(current))
             if len(current) > MAX_VALUE or any(type(item) not in _SCALARS for item in current):
                 raise SandboxError(f"The list {self.var} is too long or not a plain one.")
         elif type(current) not in _SCALARS and not isinstance(current, dict):
@@ -122,7 +132,7 @@ def _key(current: Any, bit: str) -> Any:
 class _Expression(FilterExpression):
     """``field|filter:arg``, resolved without Django's attribute lookups and calls."""
 
-    __slots__ = ("names", "silenced")
+    __slots__ = ("names", "silenced", "steps")
 
     def __init__(self, token: str, parser: Parser) -> None:
         if len(token) > MAX_TAG_LENGTH:
@@ -144,6 +154,7 @@ class _Expression(FilterExpression):
             )
             for function, args in self.filters
         ]
+        self.steps = [_step(function, args) for function, args in self.filters]
         #: The fields read, the first being the one printed.
         self.names: list[str] = [
             str(name.var)
@@ -156,13 +167,31 @@ class _Expression(FilterExpression):
         value = self.var
         if self.is_var:
             value = _value(self.var, context)
-        for function, args in self.filters:
-            given = [_value(arg, context) if is_var else arg for is_var, arg in args]
+        for function, args, work, work_of_argument in self.steps:
+            work += len(value) if type(value) is str else work_on(value, context.work)
+            given = args
+            if work_of_argument:
+                given = [_value(arg, context) if is_var else arg for is_var, arg in args]
+                work += work_on(given, context.work) * work_of_argument
+            context.charge(work)
             if getattr(function, "needs_autoescape", False):
                 value = function(value, *given, autoescape=context.autoescape)
             else:
                 value = function(value, *given)
+        if ignore_failures and value is not None and type(value) is not bool:
+            # How Django asks for the operands of {% if %}; comparing reads them to the end.
+            context.charge(len(value) if type(value) is str else work_on(value, context.work))
         return value
+
+
+def _step(function: Any, args: list[tuple[bool, Any]]) -> tuple[Any, list[Any], int, int]:
+    """A filter, its arguments, its work but for the value, and its work for a unit of the
+    arguments, which is 0 for literals as they are counted once and for all."""
+    work, work_of_argument = WORK.get(function.__name__, DEFAULT_WORK)
+    if any(is_var for is_var, _ in args):
+        return function, args, work, work_of_argument
+    literals = [arg for _, arg in args]
+    return function, literals, work + work_on(literals, MAX_WORK) * work_of_argument, 0
 
 
 def _value(name: _Name, context: _Data) -> Any:
@@ -279,11 +308,15 @@ class Compiled:
     def render(self, context: Mapping[str, Any]) -> str:
         """The text for one person. A missing field is empty.
 
-        Raises ``SandboxError`` for values that are not plain data or are too long.
+        Raises ``SandboxError`` for values that are not plain data or are too long, and for too
+        much work on them.
         """
         data = _Data(context, self.template, self.html)
         try:
-            return str.__str__(self.template.nodelist.render(cast(Any, data)))
+            text = str.__str__(self.template.nodelist.render(cast(Any, data)))
+            # The operators of {% if %} take every exception for "false".
+            data.charge(0)
+            return text
         except SandboxError:
             raise
         except (RecursionError, ValueError, TypeError, ArithmeticError, LookupError) as error:

@@ -32,6 +32,39 @@ MAX_DECIMALS = 15
 MAX_DATE_FORMAT = 60
 DEFAULT_DATE_FORMAT = "j F Y"
 
+#: What a filter's step costs with an empty value, and for each character of its argument, in
+#: units of a character of its value: about a quarter of a microsecond for ``title``, the slowest.
+WORK = {"date": (100, 25), "floatformat": (60, 1)}
+DEFAULT_WORK = (10, 1)
+
+
+def work_on(value: Any, most: int) -> int:
+    """What reading a value to its end costs, in units of a character of text.
+
+    Looks into lists and dicts, counting no further than what first exceeds ``most``.
+    """
+    if isinstance(value, str):
+        return len(value)
+    if type(value) is int:
+        return value.bit_length() >> 3
+    if not isinstance(value, (list, dict)):
+        return 0
+    work = 0
+    inner: list[Any] = [value]
+    while inner and work <= most:
+        value = inner.pop()
+        if isinstance(value, dict):
+            work += 4 * len(value)
+            inner.extend(dict.values(value))
+        elif isinstance(value, list):
+            work += 4 * len(value)
+            inner.extend(value)
+        elif isinstance(value, str):
+            work += len(value)
+        elif type(value) is int:
+            work += value.bit_length() >> 3
+    return work
+
 
 def text_of(value: Any) -> str:
     """A value as people read it; the same in every process, whatever its locale.

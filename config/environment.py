@@ -22,6 +22,14 @@ from subscribers.conf import SMTP_BACKEND, Conf
 
 POSTGRESQL_SCHEMES = frozenset({"postgres", "postgresql", "pgsql", "psql"})
 CONNECT_TIMEOUT_S = 10
+#: libpq's own names; seconds, but for the last, which is milliseconds.
+DEAD_LINK = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 #: Django's names for what ``EMAIL_URL`` says, and the options of an e-mail backend.
 EMAIL_OPTIONS = {
     "EMAIL_HOST": "host",
@@ -57,6 +65,10 @@ def database_settings(url: str) -> dict[str, Any]:
         raise ImproperlyConfigured("DATABASE_URL names no database: add /name after the host.")
     options = entry.setdefault("OPTIONS", {})
     options.setdefault("connect_timeout", CONNECT_TIMEOUT_S)
+    # A link that dies without a word (a failover, a firewall that forgot us) must become an
+    # error within seconds, not hours; libpq ignores these on a unix socket.
+    for name, value in DEAD_LINK.items():
+        options.setdefault(name, value)
     return entry
 
 

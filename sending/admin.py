@@ -163,6 +163,9 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
             f"{page['title']}: {decided} of {len(chosen)} rows.",
             messages.SUCCESS if decided == len(chosen) else messages.WARNING,
         )
+        if decided < len(chosen):
+            for why, number in doubt.why_left(chosen, decided).items():
+                self.message_user(request, f"{number} left as before: {why}.", messages.WARNING)
         return None
 
     def render_change_form(
@@ -180,6 +183,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
                 story=[_told(event) for event in obj.events.order_by("pk")],
                 list_url=reverse(list_url, current_app=self.admin_site.name),
                 decisions=self._decisions(request, obj),
+                is_canceled=_is_canceled(obj),
                 zone=ZoneInfo(obj.account.timezone),
             )
         return super().render_change_form(request, context, add, change, form_url, obj)
@@ -188,11 +192,16 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         """The actions that make sense for this row, as (name, label)."""
         if not self.has_resolve_permission(request):
             return []
-        again = ("send_again", "Send again…")
+        again = [] if _is_canceled(send) else [("send_again", "Send again…")]
         return {
-            Send.Status.IN_DOUBT: [again, ("treat_as_sent", "Treat as sent…")],
-            Send.Status.FAILED: [again],
+            Send.Status.IN_DOUBT: [*again, ("treat_as_sent", "Treat as sent…")],
+            Send.Status.FAILED: again,
         }.get(Send.Status(send.status), [])
+
+
+def _is_canceled(send: Send) -> bool:
+    """Of a canceled campaign: nothing of it is sent again."""
+    return send.campaign is not None and send.campaign.status == Campaign.Status.CANCELED
 
 
 def _told(event: DeliveryEvent) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from campaigns.gate import enter_shared
+from campaigns.gate import try_shared
 from campaigns.models import Campaign
 
 from . import sql
@@ -44,11 +44,13 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
     """Build the next chunk of at most ``size`` subscriber ids, or the closing sweep.
 
     None when there is nothing for this worker to do: the campaign is not ``sending``, is built
-    already, or another worker moved the cursor first. One transaction behind the gate (shared).
+    already, somebody decides about it, or another worker moved the cursor first. One
+    transaction behind the gate (shared).
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.READ_COMMITTED)
-        enter_shared(cursor, [campaign_id])
+        if try_shared(cursor, [campaign_id]):
+            return None
         found = (
             Campaign.objects.filter(
                 pk=campaign_id, status=Campaign.Status.SENDING, built_at__isnull=True

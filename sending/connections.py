@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connections,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 log = logging.getLogger("sendonce.sender")
@@ -23,6 +29,16 @@ log = logging.getLogger("sendonce.sender")
 #: What says "the database is not there (any more)", as against "the statement is wrong".
 #: A lock or statement time-out is an OperationalError too: to try again is right for both.
 LOST = (OperationalError, InterfaceError)
+#: The SQLSTATE with which PostgreSQL ends a session that was stopped inside a transaction.
+IDLE_IN_TRANSACTION = "25P03"
+
+
+class Busy(OperationalError):
+    """A decision about a campaign is under way; nothing was written, try again in a moment.
+
+    Raised instead of waiting at the gate, so that one campaign's decision never keeps the few
+    connections of a process from all the others.
+    """
 
 
 class Unacknowledged(OperationalError):
@@ -51,7 +67,8 @@ class Pool:
     def lend(self) -> Iterator[BaseDatabaseWrapper]:
         """A connection as this thread's default one; waits while all are out.
 
-        After any error it is closed rather than returned open: its state is unknown.
+        After any error it is closed rather than returned open: its state is unknown. A session
+        that PostgreSQL has ended for being idle inside a transaction is one of ``LOST``.
         """
         wrapper = self._idle.get()
         if self._closed:
@@ -65,8 +82,16 @@ class Pool:
                 if self._verify is not None and wrapper.connection is None:
                     self._verify()
                 yield wrapper
-        except BaseException:
+        except Busy:
+            raise  # rolled back, and the connection is as good as before
+        except BaseException as error:
             close_quietly(wrapper)
+            # The driver files it under internal errors, and those are faults of ours.
+            if (
+                isinstance(error, InternalError)
+                and getattr(error.__cause__, "sqlstate", None) == IDLE_IN_TRANSACTION
+            ):
+                raise OperationalError(str(error)) from error
             raise
         finally:
             self._idle.put(wrapper)

@@ -76,7 +76,8 @@ class Dispatcher(threading.Thread):
                 margin=shared.margin,
                 blocked=self._accounts_without_room(crowded),
                 transactional=shared.campaign_id is None,
-                skip={c for c, alias in self._aliases.items() if alias in crowded},
+                skip={c for c, alias in self._aliases.items() if alias in crowded}
+                | shared.parked_now(),
             )
         shared.ready.put((r.alias, r) for r in rows)
         self._return_blocked()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from django.db import connection, transaction
 
-from campaigns.gate import enter_exclusive, enter_shared
+from campaigns.errors import GateBusy
+from campaigns.gate import enter_exclusive, try_shared
 from campaigns.lifecycle import notify, reopen
 from campaigns.models import Campaign
 
@@ -27,7 +28,8 @@ def resolve(sends: Iterable[Send], decision: str, by: Any = None, *, failed: boo
     acceptance of the earlier hand-over that still comes makes the row ``sent`` and stops the
     repeat if it has not left. With ``failed`` it takes ``failed`` rows as well.
     A row whose lost worker may still live (its lease is not over, a minute at most) is left for
-    now. ``treat_as_sent`` closes them as ``sent``. Rows in other states, and rows of a canceled
+    now, and so are rows of a campaign about which somebody decides at this moment.
+    ``treat_as_sent`` closes them as ``sent``. Rows in other states, and rows of a canceled
     campaign for ``send_again``, are left as they are. Raises ``ValueError`` on another decision.
     """
     if decision not in DECISIONS:
@@ -39,6 +41,22 @@ def resolve(sends: Iterable[Send], decision: str, by: Any = None, *, failed: boo
     return sum(
         _decide(campaign_id, ids, decision, who=who, failed=failed)
         for campaign_id, ids in groups.items()
+    )
+
+
+def why_left(sends: Iterable[Send], decided: int) -> Counter[str]:
+    """Why ``resolve``, which has just decided so many of ``sends``, left the others: the number
+    of rows by reason, a sentence without its stop."""
+    ids = [send.pk for send in sends]
+    left = Send.objects.filter(pk__in=ids, status__in=[Send.Status.IN_DOUBT, Send.Status.FAILED])
+    canceled = left.filter(campaign__status=Campaign.Status.CANCELED).count()
+    held = left.exclude(campaign__status=Campaign.Status.CANCELED).count()
+    return +Counter(
+        {
+            "the campaign is canceled, nothing of it is sent again": canceled,
+            "the sender that held it may still live, try again in a minute": held,
+            "changed meanwhile": len(ids) - decided - canceled - held,
+        }
     )
 
 
@@ -66,12 +84,27 @@ def _decide(
     failed: bool = False,
     due_only: bool = False,
 ) -> int:
+    try:
+        return _decide_now(campaign_id, ids, decision, who, failed=failed, due_only=due_only)
+    except GateBusy:
+        return 0  # nothing was changed; for a person and a policy alike: try again
+
+
+def _decide_now(
+    campaign_id: int | None,
+    ids: list[int],
+    decision: str,
+    who: str,
+    *,
+    failed: bool,
+    due_only: bool,
+) -> int:
     given = {"ids": ids, "campaign": campaign_id, "failed": failed, "due_only": due_only}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.READ_COMMITTED)
         if decision == TREAT_AS_SENT:
-            if campaign_id is not None:
-                enter_shared(cursor, [campaign_id])
+            if campaign_id is not None and try_shared(cursor, [campaign_id]):
+                raise GateBusy
             cursor.execute(sql.TREAT_AS_SENT, given)
         else:
             if campaign_id is not None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from django.db import connection, transaction
 
 from campaigns import lifecycle
-from campaigns.gate import enter_shared
+from campaigns.gate import try_shared
 from subscribers.addresses import erased_hashes
 
 from . import events, sql
-from .connections import acknowledged
+from .connections import Busy, acknowledged
 from .queue import Claimed
 
 log = logging.getLogger("sendonce.sender")
@@ -43,6 +44,8 @@ class Handed:
 
     go: list[Claimed] = field(default_factory=list)
     withheld: dict[int, str] = field(default_factory=dict)
+    #: Not looked at, since somebody decides about their campaign just now; still claimed.
+    busy: list[Claimed] = field(default_factory=list)
 
 
 def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
@@ -57,11 +60,13 @@ def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
     ``django.db.Error`` subclasses when the database failed; the rows' state is unknown then
     and they must be given back by token.
     """
-    lot = sorted(rows, key=lambda r: r.id)
-    ids = [r.id for r in lot]
+    handed = Handed()
     with acknowledged(connection), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.DURABLE)
-        enter_shared(cursor, (r.campaign_id for r in lot if r.campaign_id is not None))
+        closed = try_shared(cursor, (r.campaign_id for r in rows if r.campaign_id is not None))
+        handed.busy = [r for r in rows if r.campaign_id in closed]
+        lot = sorted((r for r in rows if r.campaign_id not in closed), key=lambda r: r.id)
+        ids = [r.id for r in lot]
         cursor.execute(sql.LOCK_ROWS, {"ids": ids})
         cursor.execute(
             sql.HAND_OVER,
@@ -89,7 +94,6 @@ def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
                 if finding not in ("go", "not_sending")
             ],
         )
-    handed = Handed()
     for token, finding, attempts, _ in answers:
         row = by_token[token]
         if finding == "go":
@@ -106,18 +110,39 @@ def give_back(rows: Sequence[Claimed]) -> int:
 
     By token, from ``claimed``, ``sending`` or (after a rescue) ``in_doubt``: safe to repeat,
     and right whether the hand-over before it had committed or not. Returns how many were ours.
+    Raises ``connections.Busy`` when a decision about the campaign is under way; what was merely
+    claimed has gone back all the same.
     """
     if not rows:
         return 0
     lot = sorted(rows, key=lambda r: r.id)
+    # Claimed and queued are both open, and a cancel closes both: no gate is needed for that.
+    returned = _return(lot, from_claimed=True)
+    rest = [r for r in lot if r.token not in returned]
+    return len(returned) + (len(_return(rest, from_claimed=False)) if rest else 0)
+
+
+def _return(lot: list[Claimed], *, from_claimed: bool) -> set[UUID]:
     ids = [r.id for r in lot]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.DURABLE)
-        enter_shared(cursor, (r.campaign_id for r in lot if r.campaign_id is not None))
+        if not from_claimed:
+            campaigns = [r.campaign_id for r in lot if r.campaign_id is not None]
+            if try_shared(cursor, campaigns):
+                raise Busy("a decision about the campaign is under way")
         cursor.execute(sql.LOCK_ROWS, {"ids": ids})
-        cursor.execute(sql.GIVE_BACK, {"ids": ids, "tokens": [r.token for r in lot]})
+        cursor.execute(
+            sql.GIVE_BACK,
+            {
+                "ids": ids,
+                "tokens": [r.token for r in lot],
+                "statuses": ["claimed"] if from_claimed else ["sending", "in_doubt"],
+            },
+        )
         returned = cursor.fetchall()
-        late = {c for _, _, c, status, was in returned if was == "in_doubt" and status in _OPENED}
+        late = {
+            c for _, _, c, status, was, _ in returned if was == "in_doubt" and status in _OPENED
+        }
         for campaign_id in sorted(late - {None}):
             reopen_for_row(campaign_id)
         events.record(
@@ -131,11 +156,11 @@ def give_back(rows: Sequence[Claimed]) -> int:
                     reason="canceled",
                     text=WITHHELD["canceled"],
                 )
-                for row_id, account_id, _, status, _ in returned
+                for row_id, account_id, _, status, _, _ in returned
                 if status not in _OPENED
             ],
         )
-    return len(returned)
+    return {token for *_, token in returned}
 
 
 def reopen_for_row(campaign_id: int) -> None:

@@ -7,7 +7,6 @@ import os
 import random
 import socket
 import threading
-from datetime import datetime
 
 from django.db import connection, connections, transaction
 from django.db.models.functions import Now
@@ -16,11 +15,11 @@ from psycopg import Error as PsycopgError
 from campaigns.lifecycle import CHANNEL
 
 from . import clock, cluster, sql
-from .connections import LOST, Unacknowledged, acknowledged, close_quietly
+from .connections import LOST, Busy, Unacknowledged, acknowledged, close_quietly
 from .models import Worker
 from .queue import renew
 from .rescue import worker_lock_key
-from .settle import settle
+from .settle import Settlement, not_written, settle
 from .shared import Shared
 
 log = logging.getLogger("sendonce.sender")
@@ -38,7 +37,6 @@ class Heartbeat(threading.Thread):
         self.shared = shared
         self.direct = direct
         self.done = threading.Event()
-        self._server_started: datetime | None = None
         self._prepared = False
         self._next_beat = 0.0
 
@@ -52,7 +50,6 @@ class Heartbeat(threading.Thread):
             seen=Now(),
         )
         self.shared.worker_id = worker.pk
-        self._server_started = self._server_started or _server_start()
 
     def run(self) -> None:
         while not self.done.is_set():
@@ -125,26 +122,23 @@ class Heartbeat(threading.Thread):
             Worker.objects.filter(pk=self.shared.worker_id).update(locked=True)
 
     def beat(self, *, ending: bool = False) -> None:
-        """One durable commit: seen now. Then settle again what a crash of the server may have
-        lost, forget what is safe, and renew the leases that are half over."""
+        """One durable commit: seen now. Then write again what a crash of the server has lost,
+        forget the rest, and renew the leases that are half over."""
         shared = self.shared
-        mark = shared.journal.mark()
+        kept = shared.journal.kept()
         try:
             with acknowledged(connection):
-                server_started = self._say_alive(ending=ending)
+                self._say_alive(ending=ending)
         except Unacknowledged as error:
             # Committed here, not on the standby: the outcomes before it stay in the journal.
             log.warning(str(error), extra={"event": "not_acknowledged"})
         else:
-            if server_started == self._server_started:
-                shared.journal.forget(mark)
-            else:
-                self._write_again()
-            self._server_started = server_started
+            if self._write_again(kept):
+                shared.journal.forget(len(kept))
         if not ending:
             self._renew()
 
-    def _say_alive(self, *, ending: bool) -> datetime:
+    def _say_alive(self, *, ending: bool) -> None:
         shared = self.shared
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.DURABLE)
@@ -155,17 +149,22 @@ class Heartbeat(threading.Thread):
             if ending:
                 changes |= {"ended": Now(), "note": "signed off"}
             Worker.objects.filter(pk=shared.worker_id).update(**changes)
-        return _server_start()
 
-    def _write_again(self) -> None:
-        kept = self.shared.journal.kept()
-        log.warning(
-            "the database was restarted, outcomes since the last durable commit written again",
-            extra={"event": "journal_replayed", "rows": len(kept)},
-        )
-        for start in range(0, len(kept), 500):
-            settle(kept[start : start + 500], doubt_wait=self.shared.doubt_wait, durable=True)
-        self.shared.journal.forget(len(kept))
+    def _write_again(self, kept: list[Settlement]) -> bool:
+        """Settle what the ledger does not show although its commit had returned; False when a
+        decision is under way and the next beat has to do it."""
+        for start in range(0, len(kept), 1000):
+            lost = not_written(kept[start : start + 1000])
+            if lost:
+                log.warning(
+                    "the database lost outcomes in a crash; they are written again",
+                    extra={"event": "journal_replayed", "rows": len(lost)},
+                )
+                try:
+                    settle(lost, doubt_wait=self.shared.doubt_wait, durable=True)
+                except Busy:
+                    return False
+        return True
 
     def _renew(self) -> None:
         shared, now = self.shared, clock.now()
@@ -179,14 +178,10 @@ class Heartbeat(threading.Thread):
         self.done.set()
         self.shared.wake()
         self.join(5.0)
-        with self.shared.pool.lend():
+
+        def last() -> None:
             self.beat(ending=True)
+            if self.shared.journal.kept():
+                raise Busy("outcomes are not durable yet")
 
-
-def _server_start() -> datetime:
-    """When this run of the server began: another answer than before means that it crashed or
-    was restarted, and may have lost what was committed asynchronously."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_postmaster_start_time()")
-        (started,) = cursor.fetchone()
-    return started
+        self.shared.insist(last, "sign-off")

@@ -21,7 +21,7 @@ from .lot import LotSize
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer, classify
 from .queue import Claimed
 from .settle import Settlement, decide, refused_here, settle
-from .transports import Session, TransportFailure, UnknownTransport, transport
+from .transports import NotOpen, Session, TransportFailure, UnknownTransport, transport
 
 if TYPE_CHECKING:
     from .shared import Shared
@@ -30,6 +30,8 @@ log = logging.getLogger("sendonce.sender")
 
 #: An open session that had nothing to do for this long is closed, politely, by us.
 IDLE_CLOSE = 30.0
+#: A relay that took a message within so many seconds works.
+RELAY_WORKS = 60.0
 #: Stages at which nothing of a message was attempted yet.
 _BEFORE_RCPT = frozenset(
     {Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.TLS, Stage.AUTH, Stage.MAIL}
@@ -118,6 +120,9 @@ class Lane(threading.Thread):
             )
             self._return(rows)
             return
+        if handed.busy:
+            shared.park(r.campaign_id for r in handed.busy)
+            self._return(handed.busy)
         going = {r.token for r in handed.go}
         shared.tally.withheld(handed.withheld)
         shared.ready.release(r for r in rows if r.token not in going)
@@ -204,13 +209,27 @@ class Lane(threading.Thread):
                 or now - handed_at > shared.freshness
             ):
                 break
+            if not session.is_open:
+                # Used up, or closed by the relay. To open another may take long: the clock is
+                # asked again before the message starts.
+                try:
+                    session.open()
+                except TransportFailure as failure:
+                    self._relay_down(alias, None, failure.answer)
+                    break
+                continue
             with self.lock:
                 lot.on_wire = lot.unstarted.pop(0)
             try:
                 said = session.send(messages[row.id])
+            except NotOpen:
+                with self.lock:
+                    lot.unstarted.insert(0, row)
+                    lot.on_wire = None
+                continue
             except TransportFailure as failure:
                 said = failure.answer
-            verdict = classify(said.stage, said.code, said.enhanced, said.text)
+            verdict = self._judge(alias, said)
             if verdict.outcome == Outcome.RELAY_DOWN:
                 with self.lock:
                     lot.unstarted.insert(0, row)
@@ -227,11 +246,24 @@ class Lane(threading.Thread):
                 pulled = (row.campaign_id, straw)
                 break
             if said.stage not in _BEFORE_RCPT:
-                shared.last_success.note(alias)
+                if verdict.outcome == Outcome.SENT:
+                    shared.last_success.note(alias)
                 if shared.pauses.knows(alias, row.account_id):
                     self._lift(alias, row.account_id)
         self.size.observe(clock.now() - first, done)
         return pulled
+
+    def _judge(self, alias: str, said: Answer) -> Verdict:
+        """What the answer means. "Relay down" about one recipient (503, 530 or 535 at RCPT) of a
+        relay that takes others is that recipient's trouble: it is retried a few times and then
+        failed, or one address would pause everybody for ever."""
+        verdict = classify(said.stage, said.code, said.enhanced, said.text)
+        speaks_of_recipient = said.stage not in _BEFORE_RCPT and self.shared.last_success.recent(
+            alias, RELAY_WORKS
+        )
+        if verdict.outcome == Outcome.RELAY_DOWN and speaks_of_recipient:
+            return Verdict(Outcome.RETRY, verdict.reason, known=verdict.known)
+        return verdict
 
     def _write(self, lot: Lot) -> None:
         with self.lock:

@@ -166,15 +166,28 @@ class Lines(Display):
         if reading.counts == self._told:
             return
         self._told = reading.counts
+        if is_over(reading):
+            return
         log.info("progress", extra=fields(reading))
 
 
+def is_over(reading: Reading) -> bool:
+    """Nothing is open and nothing moves; what a canceled campaign had counted is gone with it."""
+    if reading.done is None or reading.total is None:
+        return False
+    return reading.done >= reading.total and not reading.building and not reading.rate
+
+
 def fields(reading: Reading) -> dict[str, object]:
-    """The reading as ``extra`` of a log record; what is unknown is None, which shows as nothing."""
+    """The reading as ``extra`` of a log record; what is unknown is None, which shows as nothing.
+
+    ``done`` and ``total`` are people of the campaigns being sent, left out where there is none;
+    ``rows_...`` are this process's since it began.
+    """
     return {
         "event": "progress",
-        "done": reading.done,
-        "total": reading.total,
+        "done": reading.done if reading.total else None,
+        "total": reading.total or None,
         "rate": f"{reading.rate:.1f}/s",
         "eta": None if reading.left is None else f"{reading.left:.0f}s",
         **{f"rows_{name}": reading.counts[name] for name, _ in SHOWN if reading.counts.get(name)},

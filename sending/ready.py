@@ -4,10 +4,40 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from . import clock
 from .queue import Claimed
+
+
+class Shares:
+    """Which transport may have one more lane: a relay that hangs holds the lanes that it has
+    for minutes, and must leave some to the others.
+
+    ``works(alias)``: it took a message within the last seconds.
+    """
+
+    def __init__(
+        self, lanes: int, aliases: list[str], works: Callable[[str], bool] = lambda alias: True
+    ) -> None:
+        self.lanes = lanes
+        self.aliases = aliases
+        self.works = works
+
+    def allow(self, alias: str, busy: Mapping[str, int]) -> bool:
+        """With ``busy`` lanes by transport: a first lane always; more while as many are left
+        as there are other transports (half of all at most), or, where it is not known to work,
+        as there are other transports without any."""
+        if busy.get(alias, 0) == 0:
+            return True
+        others = [a for a in self.aliases if a != alias]
+        reserve = min(len(others), self.lanes // 2)
+        if busy[alias] >= self.lanes - reserve:
+            return False
+        if self.works(alias):
+            return True
+        free = self.lanes - sum(busy.values()) - 1
+        return free >= sum(busy.get(a, 0) == 0 for a in others)
 
 
 class Ready:
@@ -16,12 +46,11 @@ class Ready:
     ``held`` is every row of this process that is not yet settled or given back, waiting or in
     a lane's hands: what the heartbeat renews and a shutdown accounts for.
 
-    ``most_lanes``: so many lanes at once may have rows of one transport, so that one which does
-    not answer leaves lanes to the others. None: all.
+    ``shares`` says which transport may have one more lane; None: any.
     """
 
-    def __init__(self, most_lanes: int | None = None) -> None:
-        self._most_lanes = most_lanes
+    def __init__(self, shares: Shares | None = None) -> None:
+        self._shares = shares
         self._busy: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[Claimed]] = {}
@@ -48,9 +77,7 @@ class Ready:
                     alias = self._order[0]
                     self._order.rotate(-1)
                     waiting = self._waiting[alias]
-                    if waiting and (
-                        self._most_lanes is None or self._busy[alias] < self._most_lanes
-                    ):
+                    if waiting and (self._shares is None or self._shares.allow(alias, self._busy)):
                         self._busy[alias] += 1
                         taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
                         self._changed.notify_all()

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from campaigns.gate import enter_shared
+from campaigns.gate import try_shared
 
 from . import events, sql
 from .handover import WITHHELD
@@ -34,7 +34,8 @@ def rescue_expired(*, doubt_wait: float) -> int:
 
     ``doubt_wait``: seconds that an account's policy waits after the lease.
     """
-    return _rescue(sql.EXPIRED_CAMPAIGNS, sql.RESCUE_EXPIRED, {"doubt_wait": doubt_wait})
+    rows, _ = _rescue(sql.EXPIRED_CAMPAIGNS, sql.RESCUE_EXPIRED, {"doubt_wait": doubt_wait})
+    return rows
 
 
 def rescue_dead(*, doubt_wait: float, me: int | None = None) -> int:
@@ -53,25 +54,30 @@ def rescue_dead(*, doubt_wait: float, me: int | None = None) -> int:
             (free,) = cursor.fetchone()
         if not free:
             continue
-        rescued += _rescue(
+        rows, complete = _rescue(
             sql.DEAD_CAMPAIGNS, sql.RESCUE_DEAD, {"worker": worker_id, "doubt_wait": doubt_wait}
         )
+        rescued += rows
+        if not complete:
+            continue  # it stays a suspect, or its rows would wait for their leases
         Worker.objects.filter(pk=worker_id, ended__isnull=True).update(
             ended=Now(), note="found dead: its session was gone"
         )
     return rescued
 
 
-def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> int:
+def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> tuple[int, bool]:
+    """How many rows, and whether no campaign was left out because somebody decides about it."""
     with connection.cursor() as cursor:
         cursor.execute(campaigns_sql, given)
         campaigns = [campaign_id for (campaign_id,) in cursor.fetchall()]
-    rescued = 0
+    rescued, complete = 0, True
     for campaign_id in campaigns:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.READ_COMMITTED)
-            if campaign_id is not None:
-                enter_shared(cursor, [campaign_id])
+            if campaign_id is not None and try_shared(cursor, [campaign_id]):
+                complete = False  # a decision is under way; the next look, in a second, finds them
+                continue
             cursor.execute(rescue_sql, {**given, "campaign": campaign_id})
             rows = cursor.fetchall()
             events.record(
@@ -88,7 +94,7 @@ def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> int:
                     "in_doubt": sum(row[2] == "in_doubt" for row in rows),
                 },
             )
-    return rescued
+    return rescued, complete
 
 
 def _lost(send_id: int, account_id: int, status: str, attempts: int, reason: str) -> events.Note:

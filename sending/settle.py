@@ -11,12 +11,13 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from campaigns.gate import enter_shared
+from campaigns.gate import try_shared
 from subscribers.models import Suppression
 from subscribers.suppression import suppress
 
 from . import events, sql
 from .answers import said
+from .connections import Busy
 from .handover import reopen_for_row
 from .outcomes import Answer, Outcome, Reason, Verdict, retry_delay
 from .queue import Claimed
@@ -87,7 +88,8 @@ def settle(
     that took effect. Idempotent: writing them again changes nothing more.
 
     The commit may be asynchronous (the caller keeps them until a later durable one), save
-    where an address is suppressed. ``doubt_wait``: seconds after which an account's policy
+    where an address is suppressed. Raises ``connections.Busy`` when a decision about a campaign
+    is under way: nothing was written then. ``doubt_wait``: seconds after which an account's policy
     may settle a doubt.
     """
     if not settlements:
@@ -99,7 +101,8 @@ def settle(
     became: dict[int, str] = {}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.DURABLE if durable else sql.RELAXED)
-        enter_shared(cursor, (s.campaign_id for s in todo if s.campaign_id is not None))
+        if try_shared(cursor, (s.campaign_id for s in todo if s.campaign_id is not None)):
+            raise Busy("a decision about the campaign is under way")
         cursor.execute(sql.LOCK_ROWS, {"ids": [s.send_id for s in todo]})
         if accepted:
             cursor.execute(
@@ -173,12 +176,28 @@ def _note(told: Settlement, account_id: int, status: str, attempts: int) -> even
     )
 
 
-class Journal:
-    """Outcomes whose commit was asynchronous, kept until a later durable commit covers them.
+def not_written(settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Those that the ledger does not show (any more)."""
+    if not settlements:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.NOT_WRITTEN,
+            {
+                "ids": [s.send_id for s in settlements],
+                "tokens": [s.token for s in settlements],
+                "outcomes": [s.outcome for s in settlements],
+            },
+        )
+        return [settlements[place - 1] for (place,) in cursor.fetchall()]
 
-    WAL is flushed in order, so one durable commit after them, on any connection of the same
-    server run, makes them safe. After a crash of the server they are written again. Bounded by
-    the heartbeat, which commits durably every couple of seconds.
+
+class Journal:
+    """Outcomes whose commit was asynchronous, kept until it is certain that they are durable.
+
+    WAL is flushed in order, so after a durable commit every earlier one is either on disk or was
+    lost in a crash before it; then, and only then, a look at the rows tells which. Bounded by
+    the heartbeat, which does both every couple of seconds.
     """
 
     def __init__(self) -> None:
@@ -186,19 +205,17 @@ class Journal:
         self._kept: list[Settlement] = []
 
     def keep(self, settlements: Sequence[Settlement]) -> None:
+        """Their asynchronous commit has returned."""
         with self._lock:
             self._kept.extend(settlements)
 
-    def mark(self) -> int:
-        """How many are kept now; pass it to ``forget`` after a durable commit begun later."""
-        with self._lock:
-            return len(self._kept)
-
-    def forget(self, mark: int) -> None:
-        """The first ``mark`` of them are durable."""
-        with self._lock:
-            del self._kept[:mark]
-
     def kept(self) -> list[Settlement]:
+        """All of them, oldest first; ``forget`` as many after a durable commit begun later and
+        a look at the rows."""
         with self._lock:
             return list(self._kept)
+
+    def forget(self, count: int) -> None:
+        """The oldest ``count`` of them are durable."""
+        with self._lock:
+            del self._kept[:count]

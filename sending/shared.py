@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from campaigns import lifecycle
-from campaigns.errors import WrongState
+from campaigns.errors import GateBusy, WrongState
 from campaigns.models import Campaign
 
-from . import cluster
+from . import clock, cluster
 from . import pauses as pausing
 from .brakes import Brake
 from .compose import Composer
-from .connections import LOST, Pool
+from .connections import LOST, Busy, Pool
 from .doors import Doors
 from .outcomes import Answer
 from .pauses import LastSuccess, Pauses
@@ -32,6 +31,8 @@ T = TypeVar("T")
 
 #: Lanes and the dispatcher share these; heartbeat and upkeep have one each. Four in all.
 POOL_SIZE = 2
+#: Seconds for which a campaign whose gate was closed is left alone.
+PARKED = 0.5
 
 
 class Abandoned(Exception):
@@ -60,6 +61,8 @@ class Shared:
     journal: Journal = field(default_factory=Journal)
     tally: Tally = field(default_factory=Tally)
     brake: Brake = field(default_factory=Brake)
+    #: Campaigns about which somebody decides: not claimed from until then (``sending.clock``).
+    parked: dict[int, float] = field(default_factory=dict)
     #: Finish the message on the wire, start no other.
     stopping: threading.Event = field(default_factory=threading.Event)
     #: Do not even wait for the database any more.
@@ -83,6 +86,12 @@ class Shared:
             try:
                 with self.pool.lend():
                     return write()
+            except Busy:
+                # A decision takes milliseconds; no connection is held while we wait for it.
+                if self.abandon.is_set():
+                    raise Abandoned(f"{what} not written: the campaign was busy") from None
+                self.abandon.wait(random.uniform(0.02, 0.1))
+                continue
             except LOST as error:
                 if self.abandon.is_set():
                     raise Abandoned(f"{what} not written: {error}") from error
@@ -93,13 +102,28 @@ class Shared:
             self.abandon.wait(wait * random.uniform(0.5, 1.0))
             wait = min(wait * 2, 5.0)
 
+    def park(self, campaign_ids: Iterable[int | None]) -> None:
+        """Claim nothing of these campaigns for a moment."""
+        until = clock.now() + PARKED
+        self.parked.update({c: until for c in campaign_ids if c is not None})
+
+    def parked_now(self) -> set[int]:
+        now = clock.now()
+        for campaign_id in [c for c, until in list(self.parked.items()) if until <= now]:
+            self.parked.pop(campaign_id, None)
+        return set(self.parked)
+
     def pause_campaign(self, campaign_id: int, reason: str) -> None:
         """The brake was pulled: pause the campaign, unless somebody was faster."""
 
         def pause() -> None:
             campaign = Campaign(pk=campaign_id)
-            with contextlib.suppress(WrongState):
+            try:
                 lifecycle.pause(campaign, reason=reason)
+            except GateBusy as error:
+                raise Busy(str(error)) from error
+            except WrongState:
+                return  # paused or canceled already
 
         self.insist(pause, "campaign pause")
         log.warning(

@@ -21,7 +21,11 @@ from .smtp_envelope import mailbox
 from .smtp_message import message_bytes
 from .smtp_session import Session, SMTPFailure, SMTPRefusedLocally, Timeouts
 
-__all__ = ["EmailBackend", "SMTPFailure", "SMTPRefusedLocally"]
+__all__ = ["EmailBackend", "SMTPFailure", "SMTPRefusedLocally", "StaleConnection"]
+
+
+class StaleConnection(SMTPFailure):
+    """The session had come to its end before this message began; nothing was attempted."""
 
 
 class EmailBackend(BaseEmailBackend):
@@ -116,6 +120,18 @@ class EmailBackend(BaseEmailBackend):
         """Whether a session is open as far as is known without asking the server."""
         return self._session is not None and self._session.is_open
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next message can start on the open session at once: it is not used up,
+        and the server has neither closed it nor said anything meanwhile."""
+        session = self._session
+        return (
+            session is not None
+            and session.is_open
+            and session.delivered < self.messages_per_connection
+            and not session.wire.spoke_unasked()
+        )
+
     def open(self) -> bool | None:
         """Connect and authenticate unless that is done; whether a new connection was needed.
 
@@ -183,13 +199,16 @@ class EmailBackend(BaseEmailBackend):
 
     # -- one message -----------------------------------------------------------------------
 
-    def deliver(self, envelope_from: str, recipient: str, data: bytes) -> Answer:
+    def deliver(
+        self, envelope_from: str, recipient: str, data: bytes, *, reconnect: bool = True
+    ) -> Answer:
         """Hand over one message (RFC 5322, CRLF or LF) to one recipient.
 
         Returns the acceptance. Raises ``SMTPFailure`` for every other end; its ``answer`` says
         which (bad addresses: stage ``local``). Opens a connection when there is none, changes it
         at ``messages_per_connection``, and replaces one that the server had closed meanwhile:
-        as long as MAIL has no answer nothing was attempted.
+        as long as MAIL has no answer nothing was attempted. Without ``reconnect`` it raises
+        ``StaleConnection`` instead of making one, which may take minutes.
         """
         try:
             sender, bare = mailbox(envelope_from), mailbox(recipient)
@@ -203,12 +222,16 @@ class EmailBackend(BaseEmailBackend):
         if session is not None and session.delivered >= self.messages_per_connection:
             session.quit()
         if session is None or not session.is_open:
+            if not reconnect:
+                raise StaleConnection(answer(Stage.MAIL, None, "the session is not open"))
             session = self._connect()
         try:
             return session.deliver(sender, bare, data)
         except SMTPFailure as failure:
             if self._aborted or not self._went_stale(session, failure.answer):
                 raise
+            if not reconnect:
+                raise StaleConnection(failure.answer) from failure
         return self._connect().deliver(sender, bare, data)
 
     @staticmethod

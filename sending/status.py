@@ -55,6 +55,7 @@ class CampaignFact:
     id: int
     name: str
     account: str
+    transport: str
     status: str
     reason: str
     scheduled_for: datetime | None
@@ -241,6 +242,7 @@ def _campaign_fact(
         id=campaign.pk,
         name=campaign.name,
         account=campaign.account.slug,
+        transport=campaign.account.transport,
         status=campaign.status,
         reason=campaign.status_reason,
         scheduled_for=campaign.scheduled_for,

@@ -8,8 +8,8 @@ from datetime import datetime
 from .answers import said
 from .handover import WITHHELD
 from .plain_table import ago, duration, short, table
-from .status import EVENTS, RECENT, CampaignFact, Status
-from .story import Chapter, Event, Story
+from .status import EVENTS, RECENT, CampaignFact, PauseFact, Status
+from .story import Block, Chapter, Event, Story
 
 #: The most rows of one kind; a status that scrolls is none.
 MOST = 50
@@ -83,15 +83,16 @@ def _campaigns(status: Status) -> Iterator[str]:
                 c.open,
                 c.in_doubt,
                 "-" if c.rate is None else f"{c.rate:,.0f}/s",
-                short(next_step(c, status.now), 70),
+                short(next_step(c, status), 70),
             ]
             for c in kept
         ],
     )
 
 
-def next_step(campaign: CampaignFact, now: datetime) -> str:
+def next_step(campaign: CampaignFact, status: Status) -> str:
     """What a campaign waits for, in words."""
+    now = status.now
     said = f" ({campaign.reason})" if campaign.reason else ""
     if campaign.status == "approved":
         due = campaign.scheduled_for
@@ -99,16 +100,43 @@ def next_step(campaign: CampaignFact, now: datetime) -> str:
             return "due: waits for a sender"
         return f"starts {ago(due, now)}"
     if campaign.status == "sending":
-        if campaign.building:
-            return "the audience is being counted" + said
-        if campaign.rate and campaign.open:
-            return f"about {duration(campaign.open / campaign.rate)} left" + said
-        if campaign.retry and campaign.retry == campaign.open and campaign.next_retry:
-            return f"next retry {_when_due(campaign.next_retry, now)}" + said
-        return campaign.reason
+        return _going_on(campaign, status) + said if _is_open(campaign) else campaign.reason
     if campaign.status == "sent" and campaign.finished_at:
         return f"finished {ago(campaign.finished_at, now)}" + said
     return campaign.reason
+
+
+def _is_open(campaign: CampaignFact) -> bool:
+    return bool(campaign.building or campaign.open)
+
+
+def _going_on(campaign: CampaignFact, status: Status) -> str:
+    """What keeps a campaign that is being sent, or how long it will take."""
+    alive = any(worker.state == "alive" for worker in status.workers)
+    pause = next((p for p in status.pauses if _holds(p, campaign)), None)
+    if pause is not None:
+        whose = f" for {pause.account}" if pause.account else ""
+        waits = f"waits: transport {pause.transport} is paused{whose}"
+        return waits if alive else f"{waits}, and no sender is alive"
+    retries_only = campaign.open == campaign.retry and not campaign.building
+    retry = ""
+    if retries_only and campaign.next_retry:
+        retry = f"next retry {_when_due(campaign.next_retry, status.now)}"
+    if not alive:
+        return f"waits for a sender; {retry}" if retry else "waits for a sender"
+    if campaign.building:
+        return "the audience is being counted"
+    if campaign.rate and campaign.open:
+        return f"about {duration(campaign.open / campaign.rate)} left"
+    if retry:
+        return retry
+    if campaign.rate is None:
+        return "being sent"
+    return "waits for the relay's answers" if campaign.in_flight else "waits for a sender"
+
+
+def _holds(pause: PauseFact, campaign: CampaignFact) -> bool:
+    return pause.transport == campaign.transport and pause.account in (None, campaign.account)
 
 
 def _when_due(at: datetime, now: datetime) -> str:
@@ -228,21 +256,40 @@ def story_lines(story: Story, now: datetime) -> list[str]:
     if not story.people:
         lines.append("  is nobody's subscriber (any more)")
     for block in story.blocks:
-        scope = f"in {block.account}" if block.account else "everywhere"
         state = "suppressed" if block.holds else "was suppressed"
         until = f" until {block.expires:%Y-%m-%d}" if block.expires else ""
         why = f": {short(block.evidence, 100)}" if block.evidence else ""
         lines.append(
-            f"  {state} {scope} since {block.created:%Y-%m-%d %H:%M} UTC{until} "
+            f"  {state} {_where(block)} since {block.created:%Y-%m-%d %H:%M} UTC{until} "
             f"({words(block.reason)}){why}"
         )
     if not story.chapters:
-        lines += ["", "  No message was ever made for it."]
+        lines += ["", "  No message was ever made for it.", *_why_nothing(story)]
     if story.older:
         lines += ["", f"  and {story.older:,} older, not told here; --json has all of them"]
     for chapter in story.chapters:
         lines += ["", *_chapter(chapter, now)]
     return lines
+
+
+#: What keeps a person from every campaign, by status.
+NO_CAMPAIGN = {
+    "pending": "pending: gets no campaign until confirmed",
+    "unsubscribed": "unsubscribed: gets no campaign until confirmed anew",
+}
+
+
+def _why_nothing(story: Story) -> Iterator[str]:
+    for block in story.blocks:
+        if block.holds:
+            yield f"    {_where(block)}: suppressed ({words(block.reason)}): gets no campaign"
+    for person in story.people:
+        if person.status in NO_CAMPAIGN:
+            yield f"    in {person.account}: {NO_CAMPAIGN[person.status]}"
+
+
+def _where(block: Block) -> str:
+    return f"in {block.account}" if block.account else "everywhere"
 
 
 def _chapter(chapter: Chapter, now: datetime) -> list[str]:

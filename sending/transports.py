@@ -22,7 +22,7 @@ from .answers import Answer, Outcome, Stage, answer
 from .foreign_errors import answer_of_count, answer_of_error, answer_of_status, shut_down
 from .outcomes import classify
 from .smtp import EmailBackend as SMTPBackend
-from .smtp import SMTPFailure
+from .smtp import SMTPFailure, StaleConnection
 from .smtp_message import message_bytes
 
 KNOWN_KEYS = frozenset({"BACKEND", "OPTIONS"})
@@ -34,6 +34,10 @@ class TransportFailure(Exception):
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"{answer.stage}: {answer.code or ''} {answer.text}".strip())
         self.answer = answer
+
+
+class NotOpen(TransportFailure):
+    """The session had ended before the message began; open it and send the message again."""
 
 
 class UnknownTransport(ImproperlyConfigured):
@@ -57,7 +61,7 @@ class Session(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can be sent without opening first."""
+        """Whether the next message can start at once; opening may take minutes."""
 
     def open(self) -> None:
         """Connect and authenticate. Raises ``TransportFailure``."""
@@ -134,10 +138,12 @@ class SMTPSession:
 
     @property
     def is_open(self) -> bool:
-        return self._backend.is_open
+        return self._backend.is_ready
 
     def open(self) -> None:
         try:
+            if self._backend.is_open and not self._backend.is_ready:
+                self._backend.close()
             self._backend.open()
         except SMTPFailure as failure:
             raise TransportFailure(failure.answer) from failure
@@ -147,7 +153,11 @@ class SMTPSession:
             if not isinstance(message, Prepared):
                 envelope_from, data = message_bytes(message)
                 message = Prepared(envelope_from, recipient_of(message), data)
-            return self._backend.deliver(message.envelope_from, message.recipient, message.data)
+            return self._backend.deliver(
+                message.envelope_from, message.recipient, message.data, reconnect=False
+            )
+        except StaleConnection as failure:
+            raise NotOpen(failure.answer) from failure
         except SMTPFailure as failure:
             raise TransportFailure(failure.answer) from failure
 

@@ -6,6 +6,7 @@ of them get along. ``steps`` are methods that say whether they did something.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from django.db import connection, connections
 
 from campaigns import lifecycle
-from campaigns.errors import WrongState
+from campaigns.errors import CampaignError
 from campaigns.models import Campaign, CampaignQuerySet
 from subscribers.conf import conf
 
@@ -94,8 +95,8 @@ class Upkeep(threading.Thread):
         for campaign in self._campaigns().due():
             try:
                 begun = lifecycle.due(campaign)
-            except WrongState:
-                continue  # withdrawn or edited this very moment
+            except CampaignError:
+                continue  # withdrawn, edited or busy this very moment
             if begun:
                 log.info("campaign started", extra={"event": "started", "campaign": campaign.pk})
                 started = True
@@ -149,9 +150,12 @@ class Upkeep(threading.Thread):
         built = self._campaigns().filter(status=Campaign.Status.SENDING, built_at__isnull=False)
         for campaign in built:
             # The cheap look first: the gate is only taken when it is likely to succeed.
-            if not has_open_rows(campaign.pk) and lifecycle.finish(campaign):
-                log.info("campaign sent", extra={"event": "finished", "campaign": campaign.pk})
-                finished = True
+            if has_open_rows(campaign.pk):
+                continue
+            with contextlib.suppress(CampaignError):  # busy; the next look comes soon
+                if lifecycle.finish(campaign):
+                    log.info("campaign sent", extra={"event": "finished", "campaign": campaign.pk})
+                    finished = True
         return finished
 
     def is_drained(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import connection, transaction
 
-from campaigns.gate import enter_shared
+from campaigns.gate import try_shared
 
 from . import events, sql
 from .handover import WITHHELD
@@ -55,7 +55,8 @@ def withdraw_leavers(subscriber_ids: list[int]) -> int:
     for campaign_id in campaigns:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.READ_COMMITTED)
-            enter_shared(cursor, [campaign_id])
+            if try_shared(cursor, [campaign_id]):
+                continue  # somebody who leaves does not wait; the hand-over finds it anyway
             cursor.execute(
                 sql.WITHDRAW_LEAVERS, {"campaign": campaign_id, "subscribers": subscriber_ids}
             )

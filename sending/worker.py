@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
@@ -13,25 +14,21 @@ from django.db import connections
 
 from subscribers.conf import conf
 
-from .connections import LOST
 from .dispatcher import Dispatcher
 from .handover import give_back
 from .heartbeat import Heartbeat
 from .lanes import Lane
-from .ready import Ready
-from .shared import Abandoned, Shared
+from .ready import Ready, Shares
+from .shared import Shared
 from .upkeep import Upkeep
 
 log = logging.getLogger("sendonce.sender")
 
 #: How long after the grace the process insists on writing what it knows.
 LAST_WRITES = 10.0
-
-
-def lanes_of_one(lanes: int, transports: int) -> int:
-    """How many of ``lanes`` may work for one of so many transports: all for the only one; else
-    one less for every other, but at least half, so that one that hangs leaves some to them."""
-    return max(lanes - (transports - 1), -(-lanes // 2), 1)
+#: And how long it then waits for its threads to notice.
+LAST_WORDS = 3.0
+EXIT_ABANDONED = 5
 
 
 class Sender:
@@ -56,7 +53,9 @@ class Sender:
             doubt_wait=conf.ANSWER_TIMEOUT,
             poll=conf.POLL,
             campaign_id=campaign_id,
-            ready=Ready(lanes_of_one(lanes, len(conf.TRANSPORTS))),
+        )
+        self.shared.ready = Ready(
+            Shares(lanes, list(conf.TRANSPORTS), self.shared.last_success.recent)
         )
         self.lanes = [Lane(n, self.shared) for n in range(lanes)]
         self.dispatcher = Dispatcher(self.shared, self.lanes)
@@ -70,7 +69,6 @@ class Sender:
         Raises ``Abandoned`` when the last outcomes could not be written in time; the leases
         settle those rows (as in doubt), so nothing is lost or sent twice by it.
         """
-        self._handle_signals()
         self.heartbeat.register()
         connections.close_all()  # this thread needs none while it waits
         log.info(
@@ -84,11 +82,10 @@ class Sender:
         )
         for thread in (self.heartbeat, self.upkeep, self.dispatcher, *self.lanes):
             thread.start()
-        while not self.shared.stopping.wait(0.1 if self.drain else 0.5):
+        while not self.signals and not (self.drain and self.upkeep.drained.is_set()):
             if watch is not None:
                 watch(self)
-            if self.drain and self.upkeep.drained.is_set():
-                break
+            time.sleep(0.1)
         self.stop()
         if watch is not None:
             watch(self)
@@ -99,12 +96,11 @@ class Sender:
         log.info("finishing what is on the wire", extra={"event": "sender_stopping"})
         shared.stopping.set()
         shared.wake()
+        ended = threading.Event()
+        threading.Thread(target=self._end_anyway, args=(ended,), daemon=True).start()
         shared.ready.wake()
         self.dispatcher.join(5.0)
         waiting = shared.ready.drain()
-        watchdog = threading.Timer(conf.GRACE + LAST_WRITES, shared.abandon.set)
-        watchdog.daemon = True
-        watchdog.start()
         if waiting:
             shared.insist(lambda: give_back(waiting), "give-back")
             shared.ready.release(waiting)
@@ -115,11 +111,8 @@ class Sender:
             shared.insist(lambda: give_back(late), "give-back")
             shared.ready.release(late)
         self.upkeep.join(5.0)
-        try:
-            self.heartbeat.sign_off()
-        except LOST as error:
-            raise Abandoned(f"could not sign off: {error}") from error
-        watchdog.cancel()
+        self.heartbeat.sign_off()
+        ended.set()
         shared.pool.close()
         log.info(
             "sender stopped",
@@ -129,6 +122,19 @@ class Sender:
                 **{f"rows_{k}": v for k, v in sorted(shared.tally.counts().items())},
             },
         )
+
+    def _end_anyway(self, ended: threading.Event) -> None:
+        """A supervisor's patience ends too: give the last writes up after the grace, and end
+        the process even when a thread hangs in a connection that says nothing."""
+        if ended.wait(conf.GRACE + LAST_WRITES):
+            return
+        self.shared.abandon.set()
+        if not ended.wait(LAST_WORDS):
+            log.error(
+                "ended without the database: rows on the wire will be in doubt",
+                extra={"event": "sender_abandoned", "worker": self.shared.worker_id},
+            )
+            os._exit(EXIT_ABANDONED)
 
     def _await_lanes(self) -> None:
         """Up to the grace for the messages on the wire; then those are in doubt."""
@@ -145,13 +151,14 @@ class Sender:
             if lane.is_alive() and lot is not None:
                 lane.conclude(lot, "the sender was stopped")
 
-    def _handle_signals(self) -> None:
+    def handle_signals(self) -> None:
+        """Stop on SIGTERM, SIGINT and SIGHUP from now on; a second one ends the process."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # Only flags here: a handler that logs or locks can deadlock with what it interrupted.
+        # A plain number: a handler that logs or takes a lock, as an Event does, can wait for
+        # ever for what it has interrupted.
         self.signals += 1
         if self.signals > 1:
             os._exit(128 + number)
-        self.shared.stopping.set()

@@ -56,8 +56,10 @@ class LiveScreen(Screen):
             finally:
                 self._live = None
 
-    def moment(self, moment: Moment) -> None:
-        if self._live is not None:
+    def moment(self, moment: Moment, *, last: bool = False) -> None:
+        if last:
+            self.detail(moment.line)  # the bar goes, this stays
+        elif self._live is not None:
             self._live.update(drawn(moment), refresh=True)
 
 

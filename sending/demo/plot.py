@@ -71,7 +71,7 @@ class Plot:
                     self.problems.append("the senders did not finish in time")
                     break
                 time.sleep(0.05)
-            self._show(time.monotonic())
+            self._show(last=True)
         self._account_for_senders()
         self.screen.step("finished", f"after {duration(time.monotonic() - begun)}")
 
@@ -101,7 +101,7 @@ class Plot:
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + 0.5
-            self._show(now)
+            self._show()
         if not self.kills and self._is_midway():
             self._kill_and_restart()
 
@@ -117,17 +117,18 @@ class Plot:
         victim.kill()
         self.kills += 1
         self.screen.step(
-            "kill -9", f"sender {victim.pid} is dead, with {self.tail.accepted:,} accepted so far"
+            "kill -9",
+            f"sender {victim.pid} is dead; the mail server has taken {self.tail.accepted:,} so far",
         )
         fresh = self._start_sender()
         self.screen.step("restart", f"sender {fresh.pid} takes its place and finds what is left")
 
-    def _show(self, now: float) -> None:
+    def _show(self, *, last: bool = False) -> None:
         if not self.campaign.built_at:
             self.campaign.refresh_from_db(fields=["audience", "built_at", "status"])
         found = balance(self.campaign.pk)
         if found.audience:
-            self.screen.moment(Moment(self.tail.accepted, found.audience, found.counts))
+            self.screen.moment(Moment(found.audience, found.counts), last=last)
         waiting = found.counts["retry"]
         busy = sum(found.counts[status] for status in ("queued", "claimed", "sending"))
         if found.built and waiting and not busy and not self._told_of_retries:

@@ -30,6 +30,8 @@ from .screen import Screen
 
 FEWEST, MOST = 20, 100_000
 SITE_PORT = 8000
+#: The database backend of the project whose server outlives the commands that use it.
+EMBEDDED = "config.embedded"
 
 
 class DemoRefused(Exception):
@@ -74,6 +76,10 @@ def run(options: Options, screen: Screen) -> int:
 def _refuse_where_it_would_harm(options: Options) -> None:
     if not FEWEST <= options.people <= MOST:
         raise DemoRefused(f"--people must be {FEWEST} to {MOST:,}, not {options.people:,}")
+    if not hasattr(settings, "DEMO_SERVE"):
+        # Its senders learn of its mail server through the environment, which only our own
+        # settings read: in another project they would never find it.
+        raise DemoRefused("the demo runs in Sendonce's own project only: clone it, then make demo")
     if not settings.DEBUG:
         raise DemoRefused("the demo makes logins and prints their passwords: set DEBUG=true")
 
@@ -181,6 +187,8 @@ def _say_how_to_go_on(screen: Screen, logins: list[stage.Login], *, serve: bool)
     screen.write(f"\nThe admin: {conf.BASE_URL}/admin/{hint}")
     for login in logins:
         screen.write(f"  {login.username:<14} {login.password:<16} {login.role}")
+    if connection.settings_dict["ENGINE"] == EMBEDDED:
+        screen.write("\nThe embedded PostgreSQL keeps running; make db-stop stops it.")
 
 
 def _serve(screen: Screen) -> None:

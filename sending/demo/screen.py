@@ -10,35 +10,32 @@ from typing import Any
 
 #: Seconds between two lines of progress where there is no terminal.
 LINE_EVERY = 2.0
-WORDS = (
-    ("retry", "to retry"),
-    ("bounced", "bounced"),
-    ("in_doubt", "in doubt"),
-    ("suppressed", "suppressed"),
-    ("failed", "failed"),
-)
+#: The statuses of people who are finished with, in the order in which they are told.
+DONE = ("sent", "bounced", "failed", "suppressed", "in_doubt", "canceled")
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How far it is: the server's count, and the ledger's rows per status."""
+    """How far it is by the ledger alone, in one look: the server's own count is of another
+    moment, and the two would not add up."""
 
-    accepted: int
     audience: int
     counts: Mapping[str, int]
 
     @property
     def settled(self) -> int:
         """People who are finished with."""
-        closed = ("sent", "bounced", "failed", "suppressed", "in_doubt", "canceled")
-        return sum(self.counts.get(status, 0) for status in closed)
+        return sum(self.counts.get(status, 0) for status in DONE)
 
     @property
     def line(self) -> str:
-        """``412 of 1,000 done: 405 accepted, 38 to retry, 3 in doubt``."""
-        parts = [f"{self.accepted:,} accepted"]
-        parts += [f"{self.counts[s]:,} {w}" for s, w in WORDS if self.counts.get(s)]
-        return f"{self.settled:,} of {self.audience:,} done: {', '.join(parts)}"
+        """``412 of 1,000 done: 405 sent + 4 bounced + 3 in doubt; 38 to retry``."""
+        parts = [f"{self.counts[s]:,} {s.replace('_', ' ')}" for s in DONE if self.counts.get(s)]
+        done = f"{self.settled:,} of {self.audience:,} done"
+        waiting = self.counts.get("retry")
+        return (f"{done}: {' + '.join(parts)}" if parts else done) + (
+            f"; {waiting:,} to retry" if waiting else ""
+        )
 
 
 class Screen:
@@ -72,10 +69,10 @@ class Screen:
         """Around the part in which ``moment`` is called."""
         yield
 
-    def moment(self, moment: Moment) -> None:
-        """How far it is now; shown as often as the screen sees fit."""
+    def moment(self, moment: Moment, *, last: bool = False) -> None:
+        """How far it is now; shown as often as the screen sees fit, the ``last`` one always."""
         now = time.monotonic()
-        if now >= self._next and moment.line != self._last:
+        if (last or now >= self._next) and moment.line != self._last:
             self._next, self._last = now + LINE_EVERY, moment.line
             self.detail(moment.line)
 

@@ -6,28 +6,46 @@ import argparse
 import asyncio
 from typing import Any
 
-from .faults import Fault, Faults
+from .faults import MEANING, Fault, Faults
 from .server import Options, serve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options on any parser."""
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=2525, help="0: a free one, printed")
-    parser.add_argument("--record", metavar="FILE", help="append a JSON line per event")
-    parser.add_argument("--seed", default="", help="another seed hits other addresses")
-    for fault in Fault:
-        if fault is not Fault.NONE:
-            parser.add_argument(
-                f"--{fault}", type=float, default=0.0, metavar="PCT", help=f"{fault}: percent"
-            )
-    parser.add_argument("--greylist-seconds", type=float, default=5.0, metavar="S")
-    parser.add_argument("--slow-seconds", type=float, default=2.0, metavar="S")
-    parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="before each reply")
+    parser.add_argument("--host", default="127.0.0.1", help="listen here (default 127.0.0.1)")
     parser.add_argument(
-        "--max-messages-per-connection", type=int, default=0, metavar="N", help="0: no limit"
+        "--port", type=int, default=2525, help="(default 2525; 0: a free one, printed)"
     )
-    parser.add_argument("--auth", metavar="USER:PASSWORD")
+    parser.add_argument("--record", metavar="FILE", help="append a JSON line per event")
+    parser.add_argument(
+        "--keep",
+        metavar="DIR",
+        help="write each accepted message to DIR/<n>-<recipient>.eml, to open it in a mail program",
+    )
+    parser.add_argument(
+        "--delay", type=float, default=0.0, metavar="S", help="wait before each reply"
+    )
+    parser.add_argument(
+        "--max-messages-per-connection",
+        type=int,
+        default=0,
+        metavar="N",
+        help="hang up after so many (0: no limit)",
+    )
+    parser.add_argument("--auth", metavar="USER:PASSWORD", help="demand this login")
+    faults = parser.add_argument_group(
+        "faults",
+        "PCT is the percentage of recipients that meet the fault, chosen by address and --seed. "
+        "An address such as drop-1@example.org asks for its fault by name.",
+    )
+    for fault, meaning in MEANING.items():
+        if fault is not Fault.NONE:
+            faults.add_argument(f"--{fault}", type=float, default=0.0, metavar="PCT", help=meaning)
+    faults.add_argument("--seed", default="", help="another seed hits other addresses")
+    faults.add_argument(
+        "--greylist-seconds", type=float, default=5.0, metavar="S", help="(default 5)"
+    )
+    faults.add_argument("--slow-seconds", type=float, default=2.0, metavar="S", help="(default 2)")
 
 
 def options_from(given: dict[str, Any]) -> Options:
@@ -43,6 +61,7 @@ def options_from(given: dict[str, Any]) -> Options:
         host=given["host"],
         port=given["port"],
         record=given["record"],
+        keep=given["keep"],
         faults=Faults(percent, given["seed"]),
         greylist_seconds=given["greylist_seconds"],
         slow_seconds=given["slow_seconds"],
@@ -55,7 +74,8 @@ def options_from(given: dict[str, Any]) -> Options:
 def run(given: dict[str, Any]) -> None:
     """Serve until a signal; prints ``listening HOST:PORT`` first.
 
-    Raises ``ValueError`` for bad options and ``OSError`` when port or record can't be opened.
+    Raises ``ValueError`` for bad options and ``OSError`` when port, record or the folder of
+    ``--keep`` can't be opened.
     """
     asyncio.run(serve(options_from(given), ready=_announce))
 
@@ -66,7 +86,11 @@ def _announce(host: str, port: int) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run from a shell; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m sending.sink", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sending.sink",
+        description="A local SMTP server that delivers nothing, records what it accepts, and "
+        "fails as asked.",
+    )
     add_arguments(parser)
     try:
         run(vars(parser.parse_args(arguments)))

@@ -13,17 +13,34 @@ class Fault(StrEnum):
     (``drop-1@example.org``)."""
 
     NONE = "ok"
-    GREYLIST = "greylist"  # 451 at RCPT until some seconds after the first attempt
-    REFUSE = "refuse"  # 550 5.1.1 at RCPT
-    FULL = "full"  # 452 4.2.2 at RCPT, always
-    DEFER = "defer"  # 451 4.3.0 after the dot, always
-    POLICY = "policy"  # 550 5.7.1 after the dot
-    CONTENT = "content"  # 554 5.6.0 after the dot
-    DROP = "drop"  # accepted, then the connection is dropped without a reply (first attempt)
-    DROPBODY = "dropbody"  # dropped before the final dot (first attempt)
-    GARBAGE = "garbage"  # accepted, answered with something that is no reply (first attempt)
-    SILENT = "silent"  # accepted and never answered
-    SLOW = "slow"  # accepted, answered late
+    GREYLIST = "greylist"
+    REFUSE = "refuse"
+    FULL = "full"
+    DEFER = "defer"
+    POLICY = "policy"
+    CONTENT = "content"
+    DROP = "drop"
+    DROPBODY = "dropbody"
+    GARBAGE = "garbage"
+    SILENT = "silent"
+    SLOW = "slow"
+
+
+#: What happens, in a phrase.
+MEANING = {
+    Fault.NONE: "accepted",
+    Fault.GREYLIST: "451 at RCPT, until --greylist-seconds after the first attempt",
+    Fault.REFUSE: "550 5.1.1 at RCPT: no such mailbox",
+    Fault.FULL: "452 4.2.2 at RCPT, always: the mailbox is full",
+    Fault.DEFER: "451 4.3.0 after the final dot, always",
+    Fault.POLICY: "550 5.7.1 after the final dot: refused by policy",
+    Fault.CONTENT: "554 5.6.0 after the final dot: refused for its content",
+    Fault.DROP: "accepted, but the connection is dropped without a reply (first attempt)",
+    Fault.DROPBODY: "not accepted: dropped before the final dot (first attempt)",
+    Fault.GARBAGE: "accepted, but the answer is no SMTP reply (first attempt)",
+    Fault.SILENT: "accepted, but never answered",
+    Fault.SLOW: "accepted, but answered only after --slow-seconds",
+}
 
 
 _PREFIXES = {fault.value: fault for fault in Fault}

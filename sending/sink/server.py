@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .faults import Fault, Faults
+from .kept import Folder
 from .record import Recorder, read_record
 
 _END = b"\r\n.\r\n"
@@ -36,11 +37,13 @@ AT_RCPT = frozenset({Fault.GREYLIST, Fault.REFUSE, Fault.FULL})
 
 @dataclass(frozen=True)
 class Options:
-    """How the sink behaves. Times in seconds; ``auth`` is (user, password)."""
+    """How the sink behaves. Times in seconds; ``auth`` is (user, password), ``keep`` a folder
+    for the messages themselves."""
 
     host: str = "127.0.0.1"
     port: int = 2525
     record: str | None = None
+    keep: str | None = None
     faults: Faults = field(default_factory=Faults)
     greylist_seconds: float = 5.0
     slow_seconds: float = 2.0
@@ -56,6 +59,7 @@ class Sink:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.recorder = Recorder(options.record)
+        self.folder = Folder(options.keep) if options.keep else None
         self.attempts: Counter[str] = Counter()
         self.first_seen: dict[str, float] = {}
         for entry in read_record(options.record) if options.record else []:
@@ -284,6 +288,8 @@ class Connection(asyncio.Protocol):
                 self.sink.note(event, recipient, message_id=message_id, size=len(data))
             self._say(reply)
             return
+        if not self._keep(recipients, data):
+            return
         self._busy = True
         for number, (recipient, _) in enumerate(recipients, 1):
             self.sink.note(
@@ -295,6 +301,20 @@ class Connection(asyncio.Protocol):
                 size=len(data),
                 then=(lambda: self._taken_with(fault)) if number == len(recipients) else None,
             )
+
+    def _keep(self, recipients: list[tuple[str, Fault]], data: bytes) -> bool:
+        """Write the message to the folder, if there is one. What can't be kept is not taken."""
+        if self.sink.folder is None:
+            return True
+        try:
+            for recipient, _ in recipients:
+                self.sink.folder.keep(recipient, data)
+        except OSError as error:
+            for recipient, _ in recipients:
+                self.sink.note("not_kept", recipient, error=str(error))
+            self._say("452 4.3.1 The message can't be written")
+            return False
+        return True
 
     def _taken_with(self, fault: Fault) -> None:
         """The message is on the disk; now answer, or fail as the fault has it."""
@@ -352,7 +372,7 @@ def _decoded(data: bytes) -> str:
 async def serve(options: Options, *, ready: Callable[[str, int], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; ``ready`` is told the address when it listens.
 
-    Raises ``OSError`` when the port or the record can't be opened.
+    Raises ``OSError`` when the port, the record or the folder can't be opened.
     """
     sink = Sink(options)
     loop = asyncio.get_running_loop()

@@ -50,6 +50,7 @@ from .outcomes import (
     ACCEPT,
     EVENT_INSERT,
     GIVE_BACK,
+    NOT_WRITTEN,
     REFUSE,
 )
 from .pauses import (
@@ -96,6 +97,7 @@ __all__ = [
     "LEAVERS_CAMPAIGNS",
     "LIFT",
     "LOCK_ROWS",
+    "NOT_WRITTEN",
     "OPEN_ROWS",
     "PAUSED",
     "PAUSE_ACCOUNT",

@@ -62,6 +62,18 @@ FROM told t JOIN {SEND} same ON same.id = t.id LEFT JOIN {CAMPAIGN} c ON c.id = 
 WHERE s.id = t.id
 RETURNING s.id, t.becomes, s.account_id, s.email, s.attempts, t.token, t.was"""
 
+# Which of these outcomes does the ledger not show? After a durable commit, those are the ones
+# that a crash of the server (of one backend is enough) has lost.
+NOT_WRITTEN = f"""
+SELECT o.place FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(outcomes)s::text[])
+    WITH ORDINALITY AS o(id, token, outcome, place)
+JOIN {SEND} s ON s.id = o.id
+WHERE (s.claim_token = o.token AND (s.status = 'sending'
+        OR (s.status = 'in_doubt' AND o.outcome <> 'in_doubt')))
+   OR (o.outcome = 'sent' AND s.status <> 'sent'
+        AND (s.claim_token = o.token OR o.token = ANY(s.doubt_tokens)))
+ORDER BY o.place"""
+
 EVENT_INSERT = f"""
 INSERT INTO {EVENT} (send_id, account_id, kind, stage, code, enhanced, text, reason, attempt,
     by_name, at)
@@ -94,5 +106,5 @@ UPDATE {SEND} s SET
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS o(id, token)
 JOIN {SEND} same ON same.id = o.id
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
-WHERE s.id = o.id AND s.claim_token = o.token AND s.status IN ('claimed', 'sending', 'in_doubt')
-RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status"""
+WHERE s.id = o.id AND s.claim_token = o.token AND s.status = ANY(%(statuses)s::text[])
+RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status, o.token"""

@@ -1,4 +1,4 @@
-"""A relay that accepts the connection and then says nothing does not stop another account."""
+"""A relay that hangs, or an address that it chokes on, does not stop everybody else's mail."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import socket
 from collections.abc import Callable
 
 from sending.ledger import balance
+from sending.models import Send, TransportPause
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
+from tests.crash.relay import OK, Relay
 
 
 def test_a_silent_relay_leaves_lanes_to_the_other(
@@ -16,13 +18,9 @@ def test_a_silent_relay_leaves_lanes_to_the_other(
 ) -> None:
     relay = sink()
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
-        backend = "sending.smtp.EmailBackend"
-        transports = {
-            alias: {"BACKEND": backend, "OPTIONS": {"host": "127.0.0.1", "port": port}}
-            for alias, port in (("silent", silent.getsockname()[1]), ("works", relay.port))
-        }
+        transports = _transports(silent=silent.getsockname()[1], works=relay.port)
         stuck = make_campaign(addresses(200), slug="stuck", transport="silent")
-        process = senders.start("--lanes", "4", SENDONCE_TRANSPORTS=json.dumps(transports))
+        process = senders.start("--lanes", "4", SENDONCE_TRANSPORTS=transports)
         wait_until(
             lambda: balance(stuck.pk).counts["claimed"] > 0, "lanes at the silent relay's door"
         )
@@ -32,3 +30,59 @@ def test_a_silent_relay_leaves_lanes_to_the_other(
         process.kill()
         process.wait()
     check(fine, relay.accepted(), doubt_at_most=0, people=200)
+
+
+def test_two_relays_that_never_answer_leave_lanes_to_the_third(
+    sink: Callable[..., Sink], senders: Senders
+) -> None:
+    works = sink()
+    with Relay(at_dot=lambda _: None) as one, Relay(at_dot=lambda _: None) as two:
+        stuck = [
+            make_campaign(addresses(300, prefix=alias), slug=alias, transport=alias)
+            for alias in ("one", "two")
+        ]
+        process = senders.start(
+            *("--lanes", "8"),
+            SENDONCE_TRANSPORTS=_transports(one=one.port, two=two.port, works=works.port),
+        )
+        for campaign in stuck:
+            wait_until(
+                campaign.sends.filter(status=Send.Status.SENDING).exists, "lanes that are stuck"
+            )
+        fine = make_campaign(addresses(300), slug="fine", transport="works")
+        wait_until(lambda: balance(fine.pk).counts["sent"] == 300, "the third account's mail", 30)
+        process.kill()
+        process.wait()
+    check(fine, works.accepted(), doubt_at_most=0, people=300)
+
+
+def test_an_address_that_the_relay_chokes_on_is_alone_with_it(senders: Senders) -> None:
+    poison = "p-35@example.org"
+
+    def at_rcpt(recipient: str) -> str:
+        return "503 5.5.1 bad sequence of commands" if recipient == poison else OK
+
+    with Relay(at_rcpt=at_rcpt) as relay:
+        campaign = make_campaign(addresses(60))
+        process = senders.start(
+            "--drain", "--lanes", "2", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}"
+        )
+        assert process.wait(60) == 0, senders.log.read_text()
+        counts = balance(campaign.pk).counts
+        assert (counts["sent"], counts["retry"]) == (59, 1)
+        row = campaign.sends.get(email=poison)
+        assert (row.status, row.attempts) == (Send.Status.RETRY, 1)
+        assert relay.named.count(poison) == 1
+        assert len(set(relay.accepted)) == len(relay.accepted) == 59
+        assert not TransportPause.objects.exists()
+
+
+def _transports(**ports: int) -> str:
+    """The setting: an SMTP relay on this machine for each alias."""
+    backend = "sending.smtp.EmailBackend"
+    return json.dumps(
+        {
+            alias: {"BACKEND": backend, "OPTIONS": {"host": "127.0.0.1", "port": port}}
+            for alias, port in ports.items()
+        }
+    )

@@ -77,15 +77,20 @@ class Racer(threading.Thread, Generic[T]):
 class Halt:
     """Stops the first racer that passes, until it is let go; everybody else walks through.
 
-    ``behind`` wraps a function that the code under test calls at the wanted moment.
+    ``behind`` wraps a function that the code under test calls at the wanted moment; the first
+    ``passing`` calls are not it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, passing: int = 0) -> None:
+        self.passing = passing
         self.reached = threading.Event()
         self.released = threading.Event()
 
     def here(self) -> None:
         if isinstance(threading.current_thread(), Racer) and not self.reached.is_set():
+            if self.passing:
+                self.passing -= 1
+                return
             self.reached.set()
             self.released.wait(DEADLINE)
 
@@ -120,8 +125,8 @@ class Race:
         racer.start()
         return racer
 
-    def halt(self) -> Halt:
-        halt = Halt()
+    def halt(self, passing: int = 0) -> Halt:
+        halt = Halt(passing)
         self.halts.append(halt)
         return halt
 
@@ -137,5 +142,5 @@ class Race:
 
 def without_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of a race: every gate stands open, all else is as it was."""
-    monkeypatch.setattr(gate, "_SHARED", "SELECT %s")
+    monkeypatch.setattr(gate, "_TRY_SHARED", "SELECT %s IS NOT NULL")
     monkeypatch.setattr(gate, "_EXCLUSIVE", "SELECT %s")

@@ -10,6 +10,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
+from django.contrib.messages import get_messages
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -749,6 +750,38 @@ def test_deciding_leaves_rows_in_other_states_alone(superuser_client: Client) ->
     sent.refresh_from_db()
     failed.refresh_from_db()
     assert (sent.status, failed.status) == (Send.Status.SENT, Send.Status.QUEUED)
+
+
+def test_a_row_of_a_canceled_campaign_is_not_offered_again_and_that_is_said(
+    superuser_client: Client,
+) -> None:
+    canceled = {"campaign__sending": False, "campaign__canceled": True}
+    doubtful = SendFactory.create(in_doubt=True, **canceled)
+    page = superuser_client.get(url(Send, "change", doubtful.pk)).content.decode()
+    assert 'value="send_again"' not in page
+    assert 'value="treat_as_sent"' in page
+    assert "The campaign is canceled: nothing of it is sent again." in page
+    failed = SendFactory.create(failed=True, **canceled)
+    page = superuser_client.get(url(Send, "change", failed.pk)).content.decode()
+    assert "your decision" not in page
+
+
+def test_what_a_decision_left_is_said_with_the_reason(
+    superuser_client: Client, doubtful: Send
+) -> None:
+    canceled = SendFactory.create(in_doubt=True, campaign__sending=False, campaign__canceled=True)
+    held = SendFactory.create(in_doubt=True, lease_until=timezone.now() + timedelta(minutes=1))
+    single = SendFactory.create(
+        transactional=True, in_doubt=True, lease_until=timezone.now() + timedelta(minutes=1)
+    )
+    answer = run_action(
+        superuser_client, Send, "send_again", doubtful, canceled, held, single, confirmed="yes"
+    )
+    assert [str(message) for message in get_messages(answer.wsgi_request)] == [
+        "Send again: 1 of 4 rows.",
+        "1 left as before: the campaign is canceled, nothing of it is sent again.",
+        "2 left as before: the sender that held it may still live, try again in a minute.",
+    ]
 
 
 def test_deciding_needs_its_own_permission(doubtful: Send) -> None:

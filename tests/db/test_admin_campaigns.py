@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import datetime, timedelta
 from threading import Thread
 from typing import Any
@@ -585,8 +587,23 @@ def test_the_page_of_a_campaign_shows_its_ledger(boss: Client) -> None:
     assert "does not add up: 2 rows for 3 recipients" in page
     SendFactory.create(campaign=campaign, in_doubt=True)
     page = " ".join(boss.get(url("change", campaign.pk)).content.decode().split())
-    assert "<dt>in doubt</dt><dd>1</dd>" in page
     assert "Every recipient is accounted for: 3 of 3" in page
+    (link,) = re.findall(r'<dt>in doubt</dt><dd><a href="([^"]+)"[^>]*>1</a></dd>', page)
+    listed = boss.get(html.unescape(link)).context["cl"].queryset
+    assert [(s.campaign_id, s.status) for s in listed] == [(campaign.pk, "in_doubt")]
+
+
+def test_the_counts_are_links_only_for_those_who_may_see_the_sends() -> None:
+    campaign = CampaignFactory.create(sending=True, audience=1)
+    SendFactory.create(campaign=campaign)
+    client = client_with(campaign.account, "view_campaign")
+    assert "<dt>queued</dt><dd>1</dd>" in client.get(url("change", campaign.pk)).content.decode()
+
+
+def test_an_approved_campaign_does_not_claim_to_start_by_itself(boss: Client) -> None:
+    campaign = CampaignFactory.create(approved=True)
+    page = boss.get(url("change", campaign.pk)).content.decode()
+    assert "A sender starts it when its time has come" in page
 
 
 def test_the_page_of_a_campaign_tells_its_approvals(boss: Client, campaign: Campaign) -> None:

@@ -428,11 +428,22 @@ def test_a_long_lock_wait_ends_in_an_error_and_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     campaign = campaign_to(1)
-    monkeypatch.setattr(sql, "BUILDING", sql.READ_COMMITTED.replace("10s", "50ms"))
+    monkeypatch.setattr(sql, "READ_COMMITTED", sql.READ_COMMITTED.replace("10s", "50ms"))
     with Race() as race:
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [gate.key(campaign.pk)])
+            Campaign.objects.select_for_update(no_key=True).get(pk=campaign.pk)
             with pytest.raises(OperationalError, match="lock timeout"):
                 race.start(lambda: build_chunk(campaign.pk, size=10)).result()
         assert race.start(lambda: build_chunk(campaign.pk, size=10)).result() is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_build_leaves_a_campaign_alone_about_which_somebody_decides() -> None:
+    campaign = campaign_to(1)
+    with Race() as race:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                gate.enter_exclusive(cursor, campaign.pk)
+            assert race.start(lambda: build_chunk(campaign.pk, size=10)).result() is None
+            assert _rows(campaign) == {}
+        assert build_chunk(campaign.pk, size=10) == Progress(inserted=1, done=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import io
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -196,6 +198,48 @@ def test_the_status_tells_what_each_campaign_waits_for() -> None:
     assert "next retry in 3" in text
 
 
+NEXT = "waits: transport default is paused"
+
+
+@pytest.mark.parametrize(
+    ("counts", "alive", "paused", "rate", "words"),
+    [
+        ({"queued": 2}, True, "everybody", None, NEXT),
+        ({"queued": 2}, True, "everybody", 5.0, NEXT),
+        ({"queued": 2}, True, "the account", None, f"{NEXT} for shop"),
+        ({"queued": 2}, True, "another account", 2.0, "about 1 s left"),
+        ({"queued": 2}, True, "another transport", 2.0, "about 1 s left"),
+        ({"queued": 2}, False, "everybody", None, f"{NEXT}, and no sender is alive"),
+        ({"queued": 2}, False, "", None, "waits for a sender"),
+        ({"queued": 2}, True, "", 0.0, "waits for a sender"),
+        ({"queued": 2, "handed_over": 1}, True, "", 0.0, "waits for the relay's answers"),
+        ({"queued": 2}, True, "", None, "being sent"),
+        ({"retry": 2}, True, "", 0.0, "next retry in "),
+        ({"retry": 2}, False, "", None, "waits for a sender; next retry in "),
+        ({"sent": 2}, False, "everybody", None, ""),
+    ],
+)
+def test_a_campaign_that_does_not_move_says_what_it_waits_for(
+    counts: dict[str, int], alive: bool, paused: str, rate: float | None, words: str
+) -> None:
+    now = timezone.now()
+    account = AccountFactory.create(slug="shop")
+    campaign_with(counts, account=account)
+    WorkerFactory.create(seen=now if alive else now - timedelta(minutes=1))
+    if paused:
+        whose = {"the account": account, "another account": AccountFactory.create()}.get(paused)
+        alias = "other" if paused == "another transport" else "default"
+        TransportPause.objects.create(
+            alias=alias, account=whose, stage="connect", reason="refused", probe_at=now
+        )
+    seen = facts.status()
+    (campaign,) = seen.campaigns
+    step = status_text.next_step(replace(campaign, rate=rate), seen)
+    assert step.startswith(words)
+    assert bool(step) == bool(words)
+    assert words.endswith(" ") or step == words
+
+
 def test_the_status_tells_doubt_by_campaign_and_reason() -> None:
     campaign = campaign_with({})
     SendFactory.create_batch(2, campaign=campaign, in_doubt=True, reason="worker_lost")
@@ -339,6 +383,30 @@ def test_the_story_of_an_unknown_address() -> None:
     assert out == "Nothing is known of Who@example.org: never imported, never sent to.\n"
 
 
+@pytest.mark.parametrize(
+    ("status", "suppressed", "words"),
+    [
+        ("pending", False, ["in shop: pending: gets no campaign until confirmed"]),
+        ("unsubscribed", False, ["in shop: unsubscribed: gets no campaign until confirmed anew"]),
+        ("confirmed", False, []),
+        ("confirmed", True, ["in shop: suppressed (complaint): gets no campaign"]),
+    ],
+)
+def test_the_story_says_why_nothing_was_made(
+    status: str, suppressed: bool, words: list[str]
+) -> None:
+    account = AccountFactory.create(slug="shop")
+    SubscriberFactory.create(account=account, email="ann@example.org", status=status)
+    over = None if suppressed else timezone.now() - timedelta(days=1)
+    SuppressionFactory.create(
+        account=account, email="ann@example.org", reason="complaint", expires=over
+    )
+    text = run("sender_status", "--address", "ann@example.org")
+    lines = [line.strip() for line in text.splitlines()]
+    told = lines.index("No message was ever made for it.")
+    assert lines[told + 1 :] == words
+
+
 def test_the_story_says_why_somebody_did_not_get_it() -> None:
     account = AccountFactory.create(slug="shop")
     person = SubscriberFactory.create(
@@ -434,6 +502,41 @@ def test_treat_as_sent_says_how_many_and_who() -> None:
     assert out == "3 rows treated as sent.\n"
     assert statuses(campaign) == {"sent": 4, "failed": 1}
     assert set(DeliveryEvent.objects.values_list("kind", "by_name")) == {("treat_as_sent", "ann")}
+
+
+@pytest.mark.parametrize(
+    ("user", "by"),
+    [
+        ("maria", "maria at the command line"),
+        ("\udcff" + "m" * 500, "?" + "m" * 99 + " at the command line"),
+        (OSError("nobody"), "command line"),
+        (KeyError("uid"), "command line"),
+    ],
+)
+def test_whoever_types_it_is_remembered_by_the_systems_name(
+    user: str | Exception, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def getuser() -> str:
+        if isinstance(user, Exception):
+            raise user
+        return user
+
+    monkeypatch.setattr(getpass, "getuser", getuser)
+    campaign = campaign_with({"in_doubt": 1})
+    run("resolve_doubt", "--campaign", str(campaign.pk), "--treat-as-sent")
+    assert DeliveryEvent.objects.get().by_name == by
+
+
+def test_rows_whose_sender_may_live_are_left_and_that_is_said() -> None:
+    campaign = campaign_with({"in_doubt": 3})
+    held = Send.objects.filter(campaign=campaign).first()
+    assert held is not None
+    Send.objects.filter(pk=held.pk).update(lease_until=timezone.now() + timedelta(minutes=1))
+    out = run("resolve_doubt", "--campaign", str(campaign.pk), "--send-again")
+    assert out == (
+        "2 rows to be sent again.\n1 row left as before: "
+        "the sender that held it may still live, try again in a minute.\n"
+    )
 
 
 def test_send_again_reopens_and_leaves_what_failed() -> None:

@@ -20,6 +20,7 @@ from campaigns import hooks, lifecycle
 from campaigns.models import Campaign
 from sending import build, doubt, events, rescue, sql
 from sending.build import build_chunk
+from sending.connections import Busy
 from sending.handover import give_back, hand_over
 from sending.models import Send
 from sending.settle import settle
@@ -27,7 +28,18 @@ from subscribers.consent import unsubscribe
 from subscribers.suppression import suppress
 
 from .racing import Halt, Race, without_gate
-from .rows import LEASE, assert_identity, campaign_to, held, member, row, status_of, take, told
+from .rows import (
+    LEASE,
+    assert_identity,
+    campaign_to,
+    held,
+    kinds_of,
+    member,
+    row,
+    status_of,
+    take,
+    told,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,6 +78,11 @@ def _late_return(send: Send) -> Callable[[], object]:
     return lambda: give_back([held(send)])
 
 
+#: How often it passes ``events.record`` before the transaction that opens the row: a give-back
+#: looks for rows that are merely claimed first.
+PASSING: dict[Any, int] = {_late_refusal: 0, _late_return: 1}
+
+
 @gate_or_control
 @pytest.mark.parametrize("opens", [_late_refusal, _late_return], ids=["retry", "give-back"])
 def test_finish_against_a_row_that_opens(
@@ -78,7 +95,7 @@ def test_finish_against_a_row_that_opens(
     if not gated:
         without_gate(monkeypatch)
     with Race() as race:
-        halt = race.halt()
+        halt = race.halt(PASSING[opens])
         _stop_before_commit(monkeypatch, halt)
         opening = race.start_to(halt, opens(send))
         finishing = race.start(lambda: lifecycle.finish(campaign))
@@ -93,6 +110,40 @@ def test_finish_against_a_row_that_opens(
             halt.released.set()
             opening.result()
             assert _status(campaign) == "sent", "control: sent, with an open row"
+    assert status_of(send) in ("retry", "queued")
+
+
+@gate_or_control
+@pytest.mark.parametrize("opens", [_late_refusal, _late_return], ids=["retry", "give-back"])
+def test_a_row_that_would_open_while_finish_decides_comes_again(
+    opens: Callable[[Send], Callable[[], object]], gated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait at the gate: nothing is written, and the repeat finds what was decided."""
+    campaign = campaign_to(0)
+    send = row(campaign, "in_doubt")
+    _built(campaign)
+    opening = opens(send)
+    if not gated:
+        without_gate(monkeypatch)
+    with Race() as race:
+        halt = race.halt()
+        monkeypatch.setattr(hooks, "open_rows", halt.behind(hooks.open_rows))
+        finishing = race.start_to(halt, lambda: lifecycle.finish(campaign))
+        if gated:
+            with pytest.raises(Busy):
+                opening()
+            assert status_of(send) == "in_doubt"
+            assert kinds_of(send) == []
+        else:
+            opening()
+        halt.released.set()
+        assert finishing.result() is True
+    if gated:
+        assert _status(campaign) == "sent"
+        opening()
+        assert _status(campaign) == "sending"
+    else:
+        assert _status(campaign) == "sent", "control: sent, with an open row"
     assert status_of(send) in ("retry", "queued")
 
 
@@ -154,7 +205,7 @@ def test_cancel_against_a_row_that_opens(
     if not gated:
         without_gate(monkeypatch)
     with Race() as race:
-        halt = race.halt()
+        halt = race.halt(PASSING[opens])
         _stop_before_commit(monkeypatch, halt)
         opening = race.start_to(halt, opens(send))
         canceling = race.start(lambda: lifecycle.cancel(campaign))
@@ -170,6 +221,93 @@ def test_cancel_against_a_row_that_opens(
         assert status_of(send) == "canceled"
     else:
         assert status_of(send) in ("retry", "queued"), "control: open in a canceled campaign"
+
+
+@gate_or_control
+@pytest.mark.parametrize("opens", [_late_refusal, _late_return], ids=["retry", "give-back"])
+def test_a_row_that_would_open_while_cancel_decides_comes_again(
+    opens: Callable[[Send], Callable[[], object]], gated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_to(0)
+    send = row(campaign, "sending")
+    opening = opens(send)
+    if not gated:
+        without_gate(monkeypatch)
+    with Race() as race, transaction.atomic():
+        lifecycle.cancel(campaign)
+        racer = race.start(opening)
+        if gated:
+            with pytest.raises(Busy):
+                racer.result()
+            assert status_of(send) == "sending"
+        else:
+            racer.result()
+    if gated:
+        opening()
+        assert status_of(send) == "canceled"
+        assert kinds_of(send) == ["canceled"]
+    else:
+        assert status_of(send) in ("retry", "queued"), "control: open in a canceled campaign"
+
+
+def test_a_claimed_row_goes_back_while_cancel_decides_and_is_canceled_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No gate is needed for it: claimed and queued are both open, and a cancel closes both."""
+    campaign = campaign_to(0)
+    send = row(campaign, "claimed")
+    with Race() as race:
+        halt = race.halt()
+        monkeypatch.setattr(lifecycle, "_notify", halt.behind(lifecycle._notify))
+        canceling = race.start_to(halt, lambda: lifecycle.cancel(campaign))
+        assert give_back([held(send)]) == 1
+        assert status_of(send) == "queued"
+        halt.released.set()
+        canceling.result()
+    assert status_of(send) == "canceled"
+    assert kinds_of(send) == ["canceled"]
+
+
+@pytest.mark.parametrize("waiting", [True, False], ids=["row lock", "control"])
+def test_cancel_closes_the_claimed_row_that_is_just_going_back(
+    waiting: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = campaign_to(0)
+    send = row(campaign, "claimed")
+    if not waiting:
+        locking = "FOR NO KEY UPDATE OF s"
+        skipping = sql.CANCEL_ROWS.replace(locking, f"{locking} SKIP LOCKED")
+        monkeypatch.setattr(sql, "CANCEL_ROWS", skipping)
+    with Race() as race:
+        halt = race.halt()
+        _stop_before_commit(monkeypatch, halt)
+        returning = race.start_to(halt, lambda: give_back([held(send)]))
+        canceling = race.start(lambda: lifecycle.cancel(campaign))
+        if waiting:
+            canceling.wait_until_blocked()
+            assert _status(campaign) == "canceled", "it waits for the row, not at the gate"
+        else:
+            canceling.result()
+        halt.released.set()
+        assert returning.result() == 1
+        canceling.result()
+    if waiting:
+        assert status_of(send) == "canceled"
+    else:
+        assert status_of(send) == "queued", "control: open in a canceled campaign"
+
+
+def test_a_claimed_row_that_cancel_has_closed_does_not_go_back() -> None:
+    campaign = campaign_to(0)
+    send = row(campaign, "claimed")
+    with Race() as race:
+        with transaction.atomic():
+            lifecycle.cancel(campaign)
+            returning = race.start(lambda: give_back([held(send)]))
+            returning.wait_until_blocked()
+        assert returning.result() == 0
+    assert status_of(send) == "canceled"
+    assert kinds_of(send) == ["canceled"]
 
 
 @pytest.mark.parametrize("opens", [_late_refusal, _late_return], ids=["retry", "give-back"])
@@ -272,17 +410,48 @@ def test_no_hand_over_commits_after_the_verb_returned(
             assert at_return == "claimed", "control: it left after the verb had returned"
 
 
+@gate_or_control
 @pytest.mark.parametrize(("verb", "becomes"), [("pause", "queued"), ("cancel", "canceled")])
-def test_a_hand_over_that_waits_behind_the_verb_sends_nothing(verb: str, becomes: str) -> None:
+def test_a_hand_over_while_the_verb_decides_sends_nothing(
+    verb: str, becomes: str, gated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     campaign = campaign_to(0)
     send = row(campaign, "claimed")
+    claimed = held(send)
+    if not gated:
+        without_gate(monkeypatch)
+        # Behind its status change, cancel would hold the row's lock.
+        monkeypatch.setattr(hooks, "cancel_rows", lambda campaign_id: 0)
+    with Race() as race, transaction.atomic():
+        getattr(lifecycle, verb)(campaign)
+        handed = race.start(lambda: hand_over([claimed], lease=LEASE)).result()
+    if gated:
+        assert (handed.go, handed.withheld, handed.busy) == ([], {}, [claimed])
+        again = hand_over([claimed], lease=LEASE)
+        assert (again.go, again.busy) == ([], [])
+        assert status_of(send) == becomes
+    else:
+        assert handed.go == [claimed], "control: it left while the verb was being decided"
+
+
+def test_a_hand_over_does_not_wait_behind_a_verb_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The decision comes before every hand-over that begins after it: none starves it."""
+    campaign = campaign_to(0)
+    first, second = row(campaign, "claimed"), row(campaign, "claimed")
     with Race() as race:
-        with transaction.atomic():
-            getattr(lifecycle, verb)(campaign)
-            handing = race.start(lambda: hand_over([held(send)], lease=LEASE))
-            handing.wait_until_blocked()
-        assert handing.result().go == []
-    assert status_of(send) == becomes
+        halt = race.halt()
+        _stop_before_commit(monkeypatch, halt)
+        handing = race.start_to(halt, lambda: hand_over([held(first)], lease=LEASE))
+        pausing = race.start(lambda: lifecycle.pause(campaign))
+        pausing.wait_until_blocked()
+        claimed = held(second)
+        assert hand_over([claimed], lease=LEASE).busy == [claimed]
+        assert status_of(second) == "claimed"
+        halt.released.set()
+        assert len(handing.result().go) == 1
+        pausing.result()
 
 
 # --- the second statement --------------------------------------------------------------------

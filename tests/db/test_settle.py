@@ -17,7 +17,7 @@ from sending import build, events, ledger
 from sending.answers import Answer, Outcome, Reason, Stage, Verdict
 from sending.handover import hand_over
 from sending.models import DeliveryEvent, Send
-from sending.settle import Journal, decide, refused_here, settle
+from sending.settle import Journal, decide, not_written, refused_here, settle
 from subscribers.models import Suppression
 from subscribers.suppression import is_suppressed
 
@@ -419,7 +419,65 @@ def test_the_journal_forgets_what_was_kept_before_a_durable_commit() -> None:
     journal = Journal()
     early, late = told(held(send), "sent"), told(held(send), "failed")
     journal.keep([early])
-    mark = journal.mark()
+    mark = len(journal.kept())
     journal.keep([late])
     journal.forget(mark)
     assert journal.kept() == [late]
+
+
+# --- what a crash has lost -------------------------------------------------------------------
+
+MINE = uuid.UUID("0ddba115-0000-4000-8000-000000000002")
+#: (state of the row, where the hand-over's token is in it) -> outcomes that are lost then.
+LOST_WHEN: dict[tuple[str, str], set[str]] = {
+    # The row stands where the hand-over left it: whatever was written is gone.
+    ("sending", "claim"): {"sent", *OTHERS},
+    # Rescued since, or in doubt as it was told.
+    ("in_doubt", "claim"): {"sent", "retry", "bounced", "failed"},
+    # Claimed or handed over anew: the outcome that let it go was written.
+    ("claimed", "elsewhere"): set(),
+    ("sending", "elsewhere"): set(),
+    ("in_doubt", "elsewhere"): set(),
+    # Sent again after doubt: only an acceptance speaks of the earlier hand-over.
+    ("queued", "doubt"): {"sent"},
+    ("claimed", "doubt"): {"sent"},
+    ("sending", "doubt"): {"sent"},
+    ("retry", "doubt"): {"sent"},
+    ("failed", "doubt"): {"sent"},
+    # Written; a row that is sent keeps its token.
+    ("sent", "claim"): set(),
+    ("sent", "doubt"): set(),
+    ("retry", "elsewhere"): set(),
+    ("bounced", "elsewhere"): set(),
+    ("failed", "elsewhere"): set(),
+    ("canceled", "elsewhere"): set(),
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("outcome", ["sent", *OTHERS])
+@pytest.mark.parametrize(("state", "place"), LOST_WHEN)
+def test_which_outcomes_the_ledger_does_not_show(state: str, place: str, outcome: str) -> None:
+    fields: dict[str, Any] = {"doubt_tokens": [MINE] if place == "doubt" else []}
+    if place == "claim":
+        fields["claim_token"] = MINE
+    send = row(campaign_to(0), state, **fields)
+    said = told(held(send, token=MINE), outcome)
+    lost = outcome in LOST_WHEN[state, place]
+    assert not_written([said]) == ([said] if lost else [])
+    # What counts as lost can be written, and is then lost no more: the beat comes to an end.
+    if lost:
+        assert settle([said], doubt_wait=0)
+        assert not_written([said]) == []
+
+
+@pytest.mark.django_db
+def test_what_is_lost_is_found_among_the_rest_in_its_order() -> None:
+    campaign = campaign_to(0)
+    written, lost, gone = (row(campaign, "sending") for _ in range(3))
+    lot = [told(held(s), "sent") for s in (lost, written, gone)]
+    lot.append(told(held(lost), "in_doubt"))
+    settle([lot[1]], doubt_wait=0)
+    gone.delete()
+    assert not_written(lot) == [lot[0], lot[3]]
+    assert not_written([]) == []

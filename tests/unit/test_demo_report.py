@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
 
+from sending.demo import scenario
+from sending.demo.live_screen import LiveScreen
 from sending.demo.mail_server import FAULTS, LONGEST_DELAY_S, reply_delay, telling_seed
 from sending.demo.people import SCRIPTS, generate
 from sending.demo.report import Evidence, Row, identity, judge, report_lines
+from sending.demo.screen import Moment, Screen
 from sending.sink import Fault, Faults
 from subscribers.addresses import normalize
 
@@ -106,6 +112,57 @@ def test_the_identity_in_words() -> None:
         "4 = 1 sent + 1 bounced + 1 suppressed + 1 in doubt: every recipient is accounted for"
     )
     assert "SOMEBODY IS UNACCOUNTED FOR" in identity(evidence(audience=5))
+
+
+# --- what it says on the way -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        (
+            {"sent": 1405, "bounced": 4, "in_doubt": 3, "retry": 38, "queued": 50},
+            "1,412 of 1,500 done: 1,405 sent + 4 bounced + 3 in doubt; 38 to retry",
+        ),
+        ({"retry": 2, "sending": 9}, "0 of 1,500 done; 2 to retry"),
+        ({}, "0 of 1,500 done"),
+    ],
+)
+def test_the_parts_of_a_line_of_progress_add_up(counts: dict[str, int], line: str) -> None:
+    assert Moment(1500, counts).line == line
+
+
+@pytest.mark.parametrize("kind", [Screen, LiveScreen])
+def test_the_last_line_is_always_told(kind: type[Screen]) -> None:
+    out = io.StringIO()
+    screen = kind(out)
+    with screen.progress():
+        screen.moment(Moment(1000, {"sent": 998}))
+        screen.moment(Moment(1000, {"sent": 999}))
+        screen.moment(Moment(1000, {"sent": 1000}), last=True)
+    screen.step("finished", "after 1 s")
+    said = out.getvalue()
+    assert "999 of 1,000" not in said or kind is LiveScreen
+    assert said.rstrip().splitlines()[-2].strip() == "1,000 of 1,000 done: 1,000 sent"
+
+
+@pytest.mark.parametrize(("engine", "said"), [("config.embedded", True), ("postgresql", False)])
+def test_a_server_that_keeps_running_is_told_of(
+    engine: str, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "ENGINE", engine)
+    out = io.StringIO()
+    scenario._say_how_to_go_on(Screen(out), [], serve=False)
+    assert ("make db-stop stops it" in out.getvalue()) == said
+
+
+def test_it_refuses_in_a_project_that_is_not_ours(settings: Any) -> None:
+    settings.DEBUG = True
+    del settings.DEMO_SERVE
+    out = io.StringIO()
+    with pytest.raises(CommandError, match=r"^the demo runs in Sendonce's own project only") as no:
+        call_command("demo", "--no-serve", stdout=out)
+    assert (no.value.returncode, out.getvalue()) == (2, "")
 
 
 # --- the people and the server ---------------------------------------------------------------

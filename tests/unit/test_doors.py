@@ -6,8 +6,7 @@ import pytest
 
 from sending.doors import allowed
 from sending.queue import Claimed
-from sending.ready import Ready
-from sending.worker import lanes_of_one
+from sending.ready import Ready, Shares
 
 
 @pytest.mark.parametrize(
@@ -25,16 +24,39 @@ def test_openings_at_once(lanes: int, paused: bool, works: bool, many: int) -> N
     assert allowed(lanes, paused=paused, works=works) == many
 
 
+ONLY, TWO, THREE = ["a"], ["a", "b"], ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
-    ("lanes", "transports", "most"),
-    [(8, 1, 8), (8, 2, 7), (8, 3, 6), (8, 20, 4), (1, 1, 1), (1, 3, 1), (2, 2, 1), (3, 2, 2)],
+    ("aliases", "busy", "works", "allowed"),
+    [
+        (ONLY, {"a": 7}, False, True),
+        (TWO, {"a": 6}, True, True),
+        (TWO, {"a": 7}, True, False),
+        (TWO, {"a": 6}, False, True),
+        (TWO, {"a": 1, "b": 6}, False, True),
+        (THREE, {"a": 5}, False, True),
+        (THREE, {"a": 6}, False, False),
+        (THREE, {"a": 1, "b": 6}, False, False),
+        (THREE, {"a": 1, "b": 6}, True, True),
+        (THREE, {"b": 6, "c": 1}, False, True),
+    ],
 )
-def test_lanes_of_one_transport(lanes: int, transports: int, most: int) -> None:
-    assert lanes_of_one(lanes, transports) == most
+def test_one_more_lane(
+    aliases: list[str], busy: dict[str, int], works: bool, allowed: bool
+) -> None:
+    shares = Shares(8, aliases, lambda alias: works)
+    assert shares.allow("a", busy) is allowed
+
+
+def test_one_lane_serves_any_number_of_transports_in_turn() -> None:
+    shares = Shares(1, THREE, lambda alias: False)
+    assert shares.allow("a", {})
+    assert not shares.allow("a", {"a": 1})
 
 
 def test_a_transport_at_its_limit_leaves_the_lane_to_another() -> None:
-    ready = Ready(most_lanes=1)
+    ready = Ready(Shares(2, ["slow", "quick"], lambda alias: False))
     ready.put([("slow", _row(1)), ("slow", _row(2))])
     assert ready.take(1, 0) is not None
     assert ready.take(1, 0) is None

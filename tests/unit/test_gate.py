@@ -22,6 +22,10 @@ class _Cursor:
     def __init__(self) -> None:
         self.taken: list[tuple[str, int]] = []
         self.first = ""
+        self.closed: set[int] = set()
+
+    def fetchone(self) -> tuple[bool]:
+        return (self.taken[-1][1] not in self.closed,)
 
     def execute(self, statement: str, parameters: list[int] | None = None) -> None:
         self.first = self.first or statement
@@ -31,7 +35,7 @@ class _Cursor:
 
 def _shared(ids: Iterable[int]) -> list[tuple[str, int]]:
     cursor: Any = _Cursor()
-    gate.enter_shared(cursor, ids)
+    assert gate.try_shared(cursor, ids) == set()
     taken: list[tuple[str, int]] = cursor.taken
     return taken
 
@@ -42,6 +46,16 @@ def test_gates_are_taken_once_each_in_ascending_order(ids: list[int]) -> None:
     taken = _shared(ids)
     assert [key for _, key in taken] == [gate.key(i) for i in sorted(set(ids))]
     assert all("lock_shared" in statement for statement, _ in taken)
+
+
+def test_trying_asks_at_every_gate_in_that_order_and_tells_the_closed_ones() -> None:
+    cursor: Any = _Cursor()
+    cursor.closed = {gate.key(2)}
+    assert gate.try_shared(cursor, [3, 2, 1, 2]) == {2}
+    assert [key for _, key in cursor.taken] == [gate.key(i) for i in (1, 2, 3)]
+    assert {statement for statement, _ in cursor.taken} == {
+        "SELECT pg_try_advisory_xact_lock_shared(%s)"
+    }
 
 
 def test_a_decision_takes_the_gate_alone_and_as_a_statement_of_its_own() -> None:

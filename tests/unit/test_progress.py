@@ -234,6 +234,37 @@ def test_a_line_every_half_minute_in_which_something_moved(
     assert "INFO progress done=41 total=100 rate=0.0/s rows_sent=1 rows_retry=1" in lines.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("given", "over"),
+    [
+        ({"done": 0, "total": 0, "rate": 0.0}, True),
+        ({"done": 9, "total": 9, "rate": 0.0}, True),
+        ({"done": 9, "total": 9, "rate": 0.0, "building": True}, False),
+        ({"done": 8, "total": 9, "rate": 0.0}, False),
+        ({"done": None, "total": None, "rate": 0.0}, False),
+        ({"done": 0, "total": 0, "rate": 3.0}, False),
+    ],
+)
+def test_it_is_over_when_nothing_is_open_and_nothing_moves(
+    given: dict[str, Any], over: bool
+) -> None:
+    assert progress.is_over(reading(**given)) == over
+
+
+def test_after_a_cancel_the_log_does_not_read_like_a_failure(
+    sender: Any, now: list[float], lines: io.StringIO
+) -> None:
+    display = Lines(io.StringIO())
+    display._watcher = _Counted(sender.shared, remaining(total=0, open=0, closed_here=186))
+    display.show(sender)
+    sender.shared.tally.settled(dict.fromkeys(range(186), "sent"))
+    for at in (1015.0, 1031.0, 1062.0):
+        now[0] = at
+        display.show(sender)
+    assert lines.getvalue() == ""
+    assert fields(reading(done=0, total=0))["total"] is None
+
+
 def test_a_campaign_that_began_after_the_count_is_unknown_not_nothing() -> None:
     display = Display(io.StringIO())
     empty = remaining(total=0, open=0)

@@ -19,6 +19,8 @@ from django.core.management import CommandError, call_command
 
 from sending.outcomes import Outcome, Stage, classify
 from sending.sink import Fault, Faults, accepted, read_record
+from sending.sink.faults import MEANING
+from sending.sink.kept import Folder, safe_name, unstuffed
 from sending.smtp import EmailBackend, SMTPFailure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,6 +159,66 @@ def test_a_torn_line_is_left_out_and_does_not_swallow_the_next(record: Path) -> 
     assert read_record(record.with_name("none")) == []
 
 
+def test_accepted_messages_are_kept_as_they_came(record: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "mail"
+    data = b"Subject: s\r\n\r\n.hidden\r\n..\r\nbytes \xff\r\n"
+    for to in ("Ann+x@example.org", "refuse-1@example.org", "policy-1@example.org"):
+        with sink("--keep", str(folder), "--record", str(record)) as (_, port):
+            backend = relay(port)
+            with contextlib.suppress(SMTPFailure):
+                backend.deliver("s@example.org", to, data)
+            backend.close()
+    with sink("--keep", str(folder)) as (_, port):
+        assert once(port, "drop-1@example.org")[1] is None
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "1-Ann+x@example.org.eml",
+        "2-drop-1@example.org.eml",
+    ]
+    assert (folder / "1-Ann+x@example.org.eml").read_bytes() == data
+
+
+def test_what_can_not_be_kept_is_not_accepted(record: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mail"
+    with sink("--keep", str(folder), "--record", str(record)) as (_, port):
+        folder.rmdir()
+        assert once(port, "a@example.org")[:2] == (Stage.DOT, 452)
+    (line,) = read_record(record)
+    assert (line["event"], line["accepted"]) == ("not_kept", False)
+
+
+@pytest.mark.parametrize(
+    ("recipient", "name"),
+    [
+        ("ann@example.org", "ann@example.org"),
+        ("../../etc/passwd@x", ".._.._etc_passwd@x"),
+        ('"a b\n\0|"@example.org', "_a_b____@example.org"),
+        ("zoë@example.org", "zo_@example.org"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_a_file_name_is_safe(recipient: str, name: str, tmp_path: Path) -> None:
+    assert safe_name(recipient) == name
+    assert Folder(str(tmp_path)).keep(recipient, b"").parent == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [(b"", b""), (b"..\r\n", b".\r\n"), (b"a\r\n...b\r\n", b"a\r\n..b\r\n"), (b"a.b", b"a.b")],
+)
+def test_dots_are_unstuffed(sent: bytes, meant: bytes) -> None:
+    assert unstuffed(sent) == meant
+
+
+def test_the_help_tells_what_each_fault_does() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sending.sink", "--help"],
+        cwd=ROOT, capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    words = " ".join(done.stdout.split())
+    for fault, meaning in MEANING.items():
+        assert fault is Fault.NONE or f"--{fault} PCT {meaning}" in words
+
+
 def test_a_limit_of_messages_closes_without_a_word(record: Path) -> None:
     options = ["--record", str(record), "--max-messages-per-connection", "2"]
     with sink(*options) as (_, port):
@@ -230,7 +292,13 @@ def test_percentages_by_command_line(record: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--refuse", "60", "--drop", "60"], ["--auth", "nocolon"], ["--refuse", "-1"]]
+    "options",
+    [
+        ["--refuse", "60", "--drop", "60"],
+        ["--auth", "nocolon"],
+        ["--refuse", "-1"],
+        ["--keep", "/dev/null"],
+    ],
 )
 def test_bad_options_are_one_plain_line(options: list[str]) -> None:
     done = subprocess.run(

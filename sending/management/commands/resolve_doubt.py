@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -15,6 +18,26 @@ from subscribers.addresses import canonical, lower
 
 #: Rows per transaction, so that a decision about a hundred thousand holds no gate for long.
 BATCH = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Whoever typed the command, as ``doubt.resolve`` wants a person."""
+
+    name: str
+
+    def get_username(self) -> str:
+        return self.name
+
+
+def operator() -> Operator:
+    """By the operating system's user, who need not be one of the site's."""
+    try:
+        # The variables that it looks into may hold anything.
+        name = getpass.getuser().encode("utf-8", "replace").decode()[:100]
+    except (OSError, KeyError, ImportError):  # no such user; before Python 3.13 the last two
+        name = ""
+    return Operator(f"{name} at the command line" if name else "command line")
 
 
 class Command(BaseCommand):
@@ -33,7 +56,10 @@ class Command(BaseCommand):
         )
         parser.add_argument("--address", metavar="X", help="only the row of this address")
         parser.add_argument(
-            "--by", metavar="USERNAME", help="who decided; kept with each row's events"
+            "--by",
+            metavar="USERNAME",
+            help="who decided, a user of the site; kept with each row's events "
+            "(default: the operating system's user)",
         )
         parser.add_argument("--dry-run", action="store_true", help="count only, change nothing")
 
@@ -52,15 +78,19 @@ class Command(BaseCommand):
             self.stdout.write(f"{_rows(count)} {what}. Dry run: nothing was changed.")
             return
         done = 0
+        left: Counter[str] = Counter()
         ids = list(sends.values_list("pk", flat=True))
         for start in range(0, len(ids), BATCH):
             chosen = Send.objects.filter(pk__in=ids[start : start + BATCH]).only(
                 "pk", "campaign_id"
             )
-            done += doubt.resolve(chosen, decision, by=by, failed=options["failed"])
+            decided = doubt.resolve(chosen, decision, by=by, failed=options["failed"])
+            done += decided
+            if decided < len(chosen):
+                left += doubt.why_left(chosen, decided)
         self.stdout.write(f"{_rows(done)} {what}.")
-        if done < len(ids):
-            self.stdout.write(f"{_rows(len(ids) - done)} had changed meanwhile and were left.")
+        for why, number in left.items():
+            self.stdout.write(f"{_rows(number)} left as before: {why}.")
 
     @staticmethod
     def _decision(options: dict[str, Any]) -> str:
@@ -73,7 +103,7 @@ class Command(BaseCommand):
     @staticmethod
     def _person(username: str | None) -> Any:
         if username is None:
-            return None
+            return operator()
         model = get_user_model()
         found = model._default_manager.filter(**{model.USERNAME_FIELD: username}).first()
         if found is None:

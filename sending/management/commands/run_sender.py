@@ -10,14 +10,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from campaigns.models import Campaign
 from sending import checks, cluster, logs, progress
 from sending.shared import Abandoned
-from sending.worker import Sender
+from sending.worker import EXIT_ABANDONED, Sender
 from subscribers.conf import conf
 
 #: Exit codes; 0 is drained or stopped by a signal with everything accounted for.
 EXIT_USAGE = 2
 EXIT_REFUSED = 3
 EXIT_CLUSTER_CHANGED = 4
-EXIT_ABANDONED = 5
 
 EPILOG = """exit codes:
   0    stopped by SIGTERM or SIGINT, or drained: every row is accounted for
@@ -87,6 +86,14 @@ class Command(BaseCommand):
             raise CommandError(f"there is no campaign {campaign_id}", returncode=EXIT_USAGE)
         display = progress.choose(self.stdout, live=not options["no_progress"])
         logs.configure(display.stream, level=self._level(options["verbosity"]))
+        sender = Sender(
+            lanes=options["lanes"],
+            lot=options["lot"],
+            drain=options["drain"],
+            campaign_id=campaign_id,
+            patience=options["patience"],
+        )
+        sender.handle_signals()
         try:
             warnings = cluster.check(confirm=options["confirm_cluster"])
         except cluster.ClusterRefused as error:
@@ -97,13 +104,6 @@ class Command(BaseCommand):
             logs.log.warning(warning, extra={"event": "cluster_warning"})
         if dead_links := checks.base_url_warning():
             logs.log.warning(dead_links, extra={"event": "base_url_warning"})
-        sender = Sender(
-            lanes=options["lanes"],
-            lot=options["lot"],
-            drain=options["drain"],
-            campaign_id=campaign_id,
-            patience=options["patience"],
-        )
         try:
             with display:
                 sender.run(watch=display.show)

@@ -12,7 +12,8 @@ from sending.sink.cli import add_arguments, run
 class Command(BaseCommand):
     help = (
         "Run a local SMTP server for demos and tests: it delivers nothing, appends a line to "
-        "--record for every message, and fails as asked (--greylist 5 --refuse 3 --drop 1)."
+        "--record for every message, writes the message itself to --keep, and fails as asked "
+        "(--greylist 5 --refuse 3 --drop 1)."
     )
     requires_system_checks: list[str] = []  # it needs no database and no project
 
