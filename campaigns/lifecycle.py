@@ -5,6 +5,8 @@ compare-and-set ``UPDATE ... WHERE status = <expected>``. Of two callers at once
 other gets ``WrongState`` with the status it found. After ``pause`` or ``cancel`` has returned
 (and its transaction is committed), no hand-over of that campaign commits.
 
+Each raises ``GateBusy`` when the gate is not to be had in time, besides what it says.
+
 The verbs open a transaction; inside a caller's own they join it and take effect with it.
 """
 
@@ -131,7 +133,7 @@ def due(campaign: Campaign) -> bool:
     The digest is computed again first: an edit that came round the admin puts the campaign
     back to ``draft`` with the reason, and nothing is sent.
     """
-    with _decision(campaign):
+    with _decision(campaign, worker=True):
         found = (
             Campaign.objects.select_for_update(no_key=True, of=("self",))
             .select_related("account")
@@ -156,7 +158,7 @@ def finish(campaign: Campaign) -> bool:
 
     Behind the gate nobody can open a row between the look and the change.
     """
-    with _decision(campaign):
+    with _decision(campaign, worker=True):
         if hooks.open_rows(campaign.pk):
             return False
         changed = Campaign.objects.filter(
@@ -189,10 +191,10 @@ def notify(campaign_id: int) -> None:
 
 
 @contextmanager
-def _decision(campaign: Campaign) -> Iterator[datetime]:
+def _decision(campaign: Campaign, *, worker: bool = False) -> Iterator[datetime]:
     """A transaction behind the campaign's gate; yields the database's time."""
     with transaction.atomic(), connection.cursor() as cursor:
-        enter_exclusive(cursor, campaign.pk)
+        enter_exclusive(cursor, campaign.pk, worker=worker)
         cursor.execute("SELECT clock_timestamp()")
         row = cursor.fetchone()
         assert row is not None

@@ -109,7 +109,7 @@ def _decide_now(
         else:
             if campaign_id is not None:
                 # Alone behind the gate: a campaign that was sent opens again with its rows.
-                enter_exclusive(cursor, campaign_id)
+                enter_exclusive(cursor, campaign_id, worker=due_only)
                 if not _may_open(campaign_id):
                     return 0
             cursor.execute(sql.SEND_AGAIN, given)

@@ -229,7 +229,7 @@ class Lane(threading.Thread):
                 continue
             except TransportFailure as failure:
                 said = failure.answer
-            verdict = self._judge(alias, said)
+            verdict = self._judge(alias, row, said)
             if verdict.outcome == Outcome.RELAY_DOWN:
                 with self.lock:
                     lot.unstarted.insert(0, row)
@@ -253,15 +253,17 @@ class Lane(threading.Thread):
         self.size.observe(clock.now() - first, done)
         return pulled
 
-    def _judge(self, alias: str, said: Answer) -> Verdict:
+    def _judge(self, alias: str, row: Claimed, said: Answer) -> Verdict:
         """What the answer means. "Relay down" about one recipient (503, 530 or 535 at RCPT) of a
-        relay that takes others is that recipient's trouble: it is retried a few times and then
-        failed, or one address would pause everybody for ever."""
+        relay that takes others, or the second time about the same one, is that recipient's
+        trouble: it is retried a few times and then failed, or one address would pause everybody
+        for ever."""
         verdict = classify(said.stage, said.code, said.enhanced, said.text)
-        speaks_of_recipient = said.stage not in _BEFORE_RCPT and self.shared.last_success.recent(
-            alias, RELAY_WORKS
-        )
-        if verdict.outcome == Outcome.RELAY_DOWN and speaks_of_recipient:
+        if verdict.outcome != Outcome.RELAY_DOWN or said.stage in _BEFORE_RCPT:
+            return verdict
+        suspect = self.shared.suspects.get(alias)
+        self.shared.suspects[alias] = row.id
+        if suspect == row.id or self.shared.last_success.recent(alias, RELAY_WORKS):
             return Verdict(Outcome.RETRY, verdict.reason, known=verdict.known)
         return verdict
 

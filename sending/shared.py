@@ -61,6 +61,8 @@ class Shared:
     journal: Journal = field(default_factory=Journal)
     tally: Tally = field(default_factory=Tally)
     brake: Brake = field(default_factory=Brake)
+    #: By transport, the row at whose recipient it said that it takes nothing at all.
+    suspects: dict[str, int] = field(default_factory=dict)
     #: Campaigns about which somebody decides: not claimed from until then (``sending.clock``).
     parked: dict[int, float] = field(default_factory=dict)
     #: Finish the message on the wire, start no other.
