@@ -234,8 +234,9 @@ class Lane(threading.Thread):
                 with self.lock:
                     lot.unstarted.insert(0, row)
                     lot.on_wire = None
-                sender = row.account_id if said.stage == Stage.MAIL else None
-                self._relay_down(alias, sender, said)
+                # Only a refusal of its sender address is this account's alone.
+                its_own = verdict.reason == Reason.SENDER_REFUSED
+                self._relay_down(alias, row.account_id if its_own else None, said)
                 break
             with self.lock:
                 lot.settlements.append(decide(row, said, verdict))

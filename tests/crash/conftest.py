@@ -175,12 +175,9 @@ def own_cluster(
 
 def make_campaign(addresses: list[str], *, slug: str = "crash", **account: Any) -> Campaign:
     """An approved campaign to these addresses, due now."""
+    account.setdefault("from_email", "news@example.org")
     owner = Account.objects.create(
-        name="Crash test",
-        slug=slug,
-        from_email="news@example.org",
-        postal_address="1 Example Street",
-        **account,
+        name="Crash test", slug=slug, postal_address="1 Example Street", **account
     )
     segment = Segment.objects.create(account=owner, name="All", slug="all")
     people = Subscriber.objects.bulk_create(

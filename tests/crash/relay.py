@@ -19,17 +19,20 @@ class Relay:
     """An SMTP server on ``port`` of 127.0.0.1, in threads of the test's process.
 
     ``greeting_delay(n)``: seconds before the greeting of the n-th connection, the first is 1.
-    ``at_rcpt(recipient)``, ``at_dot(recipient)``: the answer, a line; None is never given.
+    ``at_mail(sender)``, ``at_rcpt(recipient)``, ``at_dot(recipient)``: the answer, a line; None
+    is never given.
     """
 
     def __init__(
         self,
         *,
         greeting_delay: Callable[[int], float] = lambda number: 0.0,
+        at_mail: Callable[[str], str] = lambda sender: OK,
         at_rcpt: Callable[[str], str] = lambda recipient: OK,
         at_dot: Callable[[str], str | None] = lambda recipient: OK,
     ) -> None:
         self.greeting_delay = greeting_delay
+        self.at_mail = at_mail
         self.at_rcpt = at_rcpt
         self.at_dot = at_dot
         #: Connections so far.
@@ -87,8 +90,10 @@ class Relay:
         recipient = ""
         while line := lines.readline():
             command = line[:4].upper()
-            if command == b"RCPT":
-                recipient = line.decode().split("<", 1)[1].split(">", 1)[0]
+            if command == b"MAIL":
+                _say(client, self.at_mail(_address(line)))
+            elif command == b"RCPT":
+                recipient = _address(line)
                 self.named.append(recipient)
                 _say(client, self.at_rcpt(recipient))
             elif command == b"DATA":
@@ -111,3 +116,7 @@ class Relay:
 
 def _say(client: socket.socket, line: str) -> None:
     client.sendall(f"{line}\r\n".encode())
+
+
+def _address(line: bytes) -> str:
+    return line.decode().split("<", 1)[1].split(">", 1)[0]

@@ -82,6 +82,24 @@ def test_an_address_that_the_relay_chokes_on_is_alone_with_it(
         assert not TransportPause.objects.exists()
 
 
+def test_a_refused_sender_address_pauses_its_own_account_only(senders: Senders) -> None:
+    def at_mail(sender: str) -> str:
+        return "550 5.7.1 not your address" if sender == "wrong@example.org" else OK
+
+    with Relay(at_mail=at_mail) as relay:
+        wrong = make_campaign(addresses(20, "wrong"), slug="wrong", from_email="wrong@example.org")
+        fine = make_campaign(addresses(40), slug="fine")
+        senders.start("--lanes", "2", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
+        wait_until(lambda: balance(fine.pk).counts["sent"] == 40, "the other account's mail")
+        wait_until(TransportPause.objects.exists, "the pause")
+        pause = TransportPause.objects.get()
+        assert (pause.account_id, pause.stage, pause.code) == (wrong.account_id, "mail", 550)
+        senders.stop_all()
+    assert set(wrong.sends.values_list("attempts", flat=True)) <= {0, 1}
+    assert balance(wrong.pk).counts["failed"] == balance(wrong.pk).counts["bounced"] == 0
+    assert len(set(relay.accepted)) == len(relay.accepted) == 40
+
+
 def _transports(**ports: int) -> str:
     """The setting: an SMTP relay on this machine for each alias."""
     backend = "sending.smtp.EmailBackend"
