@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 from django.template import Engine, Origin, Template, TemplateSyntaxError
 from django.template.base import (
@@ -69,7 +69,7 @@ class SandboxError(ValueError):
 class _Data:
     """What nodes see as their context: data, the escaping, what may still be written and done."""
 
-    __slots__ = ("autoescape", "left", "template", "values", "work")
+    __slots__ = ("autoescape", "left", "refusal", "template", "values", "work")
 
     def __init__(self, values: Mapping[str, Any], template: Template, autoescape: bool) -> None:
         self.values = values
@@ -77,12 +77,19 @@ class _Data:
         self.autoescape = autoescape
         self.left = MAX_OUTPUT
         self.work = MAX_WORK
+        self.refusal: SandboxError | None = None
+
+    def refuse(self, message: str) -> NoReturn:
+        """Refuse this message, and remember it: the operators of ``{% if %}`` take every
+        exception for "false", and the wrong branch is worse than no message."""
+        self.refusal = self.refusal or SandboxError(message)
+        raise self.refusal
 
     def charge(self, work: int) -> None:
         """Raise ``SandboxError`` when that was more than what is left."""
         self.work -= work
         if self.work < 0:
-            raise SandboxError("The template does too much work on long values.")
+            self.refuse("The template does too much work on long values.")
 
 
 class _Name(Variable):
@@ -107,15 +114,13 @@ class _Name(Variable):
                 raise VariableDoesNotExist("No field %s.", (self.var,)) from None
         if type(current) is str:
             if len(current) > MAX_VALUE:
-                raise SandboxError(
-                    f"The value of {self.var} is longer than {MAX_VALUE} characters."
-                )
+                context.refuse(f"The value of {self.var} is longer than {MAX_VALUE} characters.")
         elif type(current) is list:
             context.charge(len(current))
             if len(current) > MAX_VALUE or any(type(item) not in _SCALARS for item in current):
-                raise SandboxError(f"The list {self.var} is too long or not a plain one.")
+                context.refuse(f"The list {self.var} is too long or not a plain one.")
         elif type(current) not in _SCALARS and not isinstance(current, dict):
-            raise SandboxError(f"The value of {self.var} is not plain data.")
+            context.refuse(f"The value of {self.var} is not plain data.")
         return current
 
 
@@ -212,7 +217,7 @@ class _MergeNode(VariableNode):
             text = conditional_escape(text)
         context.left -= len(text)
         if context.left < 0:
-            raise SandboxError(f"The message would be longer than {MAX_OUTPUT} characters.")
+            context.refuse(f"The message would be longer than {MAX_OUTPUT} characters.")
         return text
 
 
@@ -314,8 +319,8 @@ class Compiled:
         data = _Data(context, self.template, self.html)
         try:
             text = str.__str__(self.template.nodelist.render(cast(Any, data)))
-            # The operators of {% if %} take every exception for "false".
-            data.charge(0)
+            if data.refusal is not None:
+                raise data.refusal
             return text
         except SandboxError:
             raise
