@@ -134,7 +134,7 @@ class Heartbeat(threading.Thread):
             log.warning(str(error), extra={"event": "not_acknowledged"})
         else:
             if self._write_again(kept):
-                shared.journal.forget(len(kept))
+                shared.journal.forget(kept)
         if not ending:
             self._renew()
 
@@ -148,7 +148,12 @@ class Heartbeat(threading.Thread):
             }
             if ending:
                 changes |= {"ended": Now(), "note": "signed off"}
-            Worker.objects.filter(pk=shared.worker_id).update(**changes)
+            seen = Worker.objects.filter(pk=shared.worker_id).update(**changes)
+        if not seen:
+            # Somebody deleted our row. A commit that wrote nothing flushes nothing, so this beat
+            # proves nothing: go on under a new row, and let the next one count.
+            self.register()
+            raise Unacknowledged("the worker's row is gone; registered anew")
 
     def _write_again(self, kept: list[Settlement]) -> bool:
         """Settle what the ledger does not show although its commit had returned; False when a

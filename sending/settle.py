@@ -210,12 +210,14 @@ class Journal:
             self._kept.extend(settlements)
 
     def kept(self) -> list[Settlement]:
-        """All of them, oldest first; ``forget`` as many after a durable commit begun later and
-        a look at the rows."""
+        """All of them, oldest first; ``forget`` these after a durable commit begun later and a
+        look at the rows."""
         with self._lock:
             return list(self._kept)
 
-    def forget(self, count: int) -> None:
-        """The oldest ``count`` of them are durable."""
+    def forget(self, durable: Sequence[Settlement]) -> None:
+        """These very ones are durable. Named one by one and not counted: at sign-off a heartbeat
+        that hangs may beat beside the last one, and what came between them must stay."""
+        gone = {id(s) for s in durable}
         with self._lock:
-            del self._kept[:count]
+            self._kept = [s for s in self._kept if id(s) not in gone]

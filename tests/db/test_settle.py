@@ -419,10 +419,12 @@ def test_the_journal_forgets_what_was_kept_before_a_durable_commit() -> None:
     journal = Journal()
     early, late = told(held(send), "sent"), told(held(send), "failed")
     journal.keep([early])
-    mark = len(journal.kept())
+    before = journal.kept()
     journal.keep([late])
-    journal.forget(mark)
+    journal.forget(before)
     assert journal.kept() == [late]
+    journal.forget(before)
+    assert journal.kept() == [late], "two beats at once forget nothing that neither has looked at"
 
 
 # --- what a crash has lost -------------------------------------------------------------------
