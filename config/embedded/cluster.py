@@ -39,6 +39,10 @@ PATIENCE_S = 180.0
 ORPHAN_PATIENCE_S = 10.0
 #: ``sun_path`` holds 108 bytes with its end mark on Linux, 104 elsewhere.
 SOCKET_PATH_LIMIT = 103
+#: How long a server in recovery may take before it is stopped all the same.
+RECOVERY_PATIENCE_S = 30.0
+#: How long an orderly end may take (its checkpoint writes everything) before it is cut short.
+ORDERLY_END_S = 60.0
 LOG_LIMIT_BYTES = 10_000_000
 
 SETTINGS: Mapping[str, str] = {
@@ -116,7 +120,8 @@ class Cluster:
     def stop(self) -> bool:
         """Disconnect everybody, write everything, end the server; whether there was one.
 
-        Raises ``EmbeddedError`` when it does not end.
+        A server that does not end in order is ended at once, and recovers at its next start;
+        what was committed durably is there. Raises ``EmbeddedError`` when it does not end at all.
         """
         if not self.data.is_dir():
             return False
@@ -124,9 +129,17 @@ class Cluster:
             pid = self._server()
             if pid is None:
                 return False
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
-            self._wait(lambda: not processes.belongs(pid, self.data), "the server does not end")
+
+            def ended() -> bool:
+                return not processes.belongs(pid, self.data)
+
+            # PostgreSQL 18 never ends when it is told to in the middle of a crash recovery: the
+            # start-up process is done, and the postmaster waits for others it has not told.
+            _within(RECOVERY_PATIENCE_S, lambda: ended() or self._answers())
+            _tell(pid, signal.SIGINT)
+            if not _within(ORDERLY_END_S, ended):
+                _tell(pid, signal.SIGQUIT)
+            self._wait(ended, "the server does not end")
             return True
 
     def destroy(self) -> None:
@@ -170,11 +183,8 @@ class Cluster:
             os.close(descriptor)
 
     def _wait(self, condition: Callable[[], bool], complaint: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            if time.monotonic() > deadline:
-                raise EmbeddedError(f"{self.data}: {complaint} ({PATIENCE_S:.0f} s)")
-            time.sleep(0.05)
+        if not _within(PATIENCE_S, condition):
+            raise EmbeddedError(f"{self.data}: {complaint} ({PATIENCE_S:.0f} s)")
 
     def _is_initialised(self) -> bool:
         return (self.data / "PG_VERSION").exists()
@@ -344,6 +354,20 @@ def _initdb_options(major: int) -> list[str]:
     # Who can open the socket is who can read the data files: the directory decides, not a
     # password that would have to lie beside them.
     return [*options, "--auth-local=trust", "--auth-host=reject"]
+
+
+def _within(seconds: float, condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _tell(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -45,7 +45,10 @@ def test_outcomes_that_a_crash_of_a_backend_loses_are_written_again(
             wait_until(lambda: _statuses(victim)["sent"] == 2 * PEOPLE, "all sent")
             # Stopped, the sender can't make them durable, nor mend them before we have looked.
             process.send_signal(signal.SIGSTOP)
-            os.kill(victim.info.backend_pid, signal.SIGKILL)
+            with psycopg.connect(own_cluster.url(), autocommit=True) as witness:
+                os.kill(victim.info.backend_pid, signal.SIGKILL)
+                # Until the server has noticed, it would take another connection, and cut it.
+                wait_until(lambda: not _lives(witness), "the server noticed")
         connection.close()
         wait_until(lambda: _answers(own_cluster), "the server's recovery")
         with psycopg.connect(own_cluster.url(), autocommit=True) as observer:
@@ -65,6 +68,14 @@ def test_outcomes_that_a_crash_of_a_backend_loses_are_written_again(
 def _statuses(session: psycopg.Connection) -> Counter[str]:
     table = Send._meta.db_table
     return Counter(status for (status,) in session.execute(f"SELECT status FROM {table}"))
+
+
+def _lives(session: psycopg.Connection) -> bool:
+    try:
+        session.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _answers(cluster: Cluster) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -158,6 +159,35 @@ def test_a_killed_server_comes_back_with_everything_committed(
         cursor.execute("SELECT n FROM kept")
         assert cursor.fetchone() == (7,)
     assert server_of(cluster) != killed
+
+
+def test_a_server_that_recovers_from_the_crash_of_a_backend_is_stopped(cluster: Cluster) -> None:
+    # Told to end at this moment, PostgreSQL 18 never does.
+    for _ in range(3):
+        cluster.ensure()
+        with cluster.connect() as victim, cluster.connect() as witness:
+            os.kill(victim.info.backend_pid, signal.SIGKILL)
+            with contextlib.suppress(psycopg.OperationalError):
+                while True:
+                    witness.execute("SELECT 1")
+        assert cluster.stop()
+        assert cluster.server() is None
+    assert ask(cluster) == 42
+
+
+def test_a_server_that_does_not_end_in_order_is_ended_at_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("config.embedded.cluster.ORDERLY_END_S", 0.5)
+    cluster.ensure()
+    stopped = cluster.connect()
+    try:
+        # A backend that is stopped holds the orderly end up; an immediate one kills it.
+        os.kill(stopped.info.backend_pid, signal.SIGSTOP)
+        assert cluster.stop()
+    finally:
+        stopped.close()
+    assert ask(cluster) == 42
 
 
 def test_a_killed_server_whose_backend_still_works_is_waited_for(
