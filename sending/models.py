@@ -102,6 +102,17 @@ class Send(models.Model):
     settle_at = models.DateTimeField(null=True, blank=True)
     provider_message_id = models.CharField(max_length=300, blank=True)
 
+    #: What a message over a deduplicating transport is made of, fixed before its first hand-over:
+    #: merge context, Date and the like. See ``sending.compose``.
+    frozen = models.JSONField(null=True, blank=True)
+    #: The transport of the last hand-over and a fingerprint of its credentials; see
+    #: ``sending.transports``.
+    via = models.CharField(max_length=80, blank=True, db_default="")
+    #: In doubt over a deduplicating transport: a replay is harmless until then.
+    replay_until = models.DateTimeField(null=True, blank=True)
+    #: Replays begun of the hand-over in doubt; 0: none, or a person asked for another hand-over.
+    replays = models.PositiveSmallIntegerField(default=0, db_default=0)
+
     answer_stage = models.CharField(max_length=20, blank=True)
     answer_code = models.SmallIntegerField(null=True, blank=True)
     answer_enhanced = models.CharField(max_length=20, blank=True)
@@ -201,6 +212,12 @@ class Send(models.Model):
                 condition=Q(status="in_doubt"),
                 name="sendonce_send_in_doubt",
             ),
+            # Tracking events of providers that give no metadata back.
+            models.Index(
+                fields=["provider_message_id"],
+                condition=~Q(provider_message_id=""),
+                name="sendonce_send_provider_id",
+            ),
             # One person's story, and what an address still has coming.
             models.Index(fields=["account", "email_lower"], name="sendonce_send_person"),
         ]
@@ -222,15 +239,126 @@ class DeliveryEvent(models.Model):
     enhanced = models.CharField(max_length=20, blank=True)
     text = models.CharField(max_length=500, blank=True)
     reason = models.CharField(max_length=40, blank=True)
+    #: False: no rule fitted the answer, a cautious fallback decided.
+    known = models.BooleanField(default=True, db_default=True)
     attempt = models.PositiveSmallIntegerField(null=True, blank=True)
     by_name = models.CharField(max_length=200, blank=True, help_text="Who, when a person did it.")
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [
+            # The unclassified answers, for whoever writes rules; few.
+            models.Index(
+                fields=["-id"], condition=Q(known=False), name="sendonce_event_unclassified"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.reason or self.stage})"
+
+
+class ProviderEvent(models.Model):
+    """One tracking event as a provider's webhook told it: stored at once, applied by a worker.
+
+    ``applied_at`` null: it waits. ``result`` says what came of it: see ``sending.tracking``.
+    """
+
+    #: ``<esp>:...``, the provider's own id or derived: what is told twice is stored once.
+    event_id = models.CharField(max_length=300, unique=True)
+    esp = models.CharField(max_length=40)
+    #: anymail's normalised ``event_type``, with bounces told apart: ``hard_bounce``,
+    #: ``soft_bounce``.
+    kind = models.CharField(max_length=40)
+    job_id = models.CharField(max_length=300, blank=True)
+    installation = models.CharField(max_length=40, blank=True)
+    message_id = models.CharField(max_length=300, blank=True)
+    recipient = models.CharField(max_length=320, blank=True)
+    #: When it happened, as far as the provider's word is credible; else when it was received.
+    at = models.DateTimeField()
+    text = models.CharField(max_length=500, blank=True)
+    received = models.DateTimeField(db_default=Now())
+    applied_at = models.DateTimeField(null=True, blank=True)
+    result = models.CharField(max_length=40, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [
+            # What waits to be applied, oldest first.
+            models.Index(
+                fields=["id"],
+                condition=Q(applied_at__isnull=True),
+                name="sendonce_provider_waiting",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.esp}: {self.kind}"
+
+
+class WebhookCount(models.Model):
+    """How often webhooks brought something that could not be used, by day; never by request."""
+
+    esp = models.CharField(max_length=40)
+    what = models.CharField(max_length=40)
+    day = models.DateField()
+    count = models.BigIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["-day", "esp", "what"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["esp", "what", "day"], name="sendonce_webhook_count")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.esp} {self.what} on {self.day}: {self.count}"
+
+
+class RateLimit(models.Model):
+    """A token bucket that all workers share: of a transport, an account or a provider of
+    mailboxes. ``rate`` is in force now, in messages a second; ``usual`` is the configured one,
+    null where there is none and ``rate`` only slows down. See ``sending.limits``."""
+
+    #: ``transport:<alias>``, ``account:<id>`` or ``domain:<group>``.
+    key = models.CharField(max_length=200, unique=True)
+    usual = models.FloatField(null=True, blank=True)
+    rate = models.FloatField()
+    #: Messages that may start now; negative while nothing may.
+    tokens = models.FloatField(default=0)
+    updated = models.DateTimeField(db_default=Now())
+    #: When the other side last asked to slow down, and when the rate was last raised since.
+    slowed_at = models.DateTimeField(null=True, blank=True)
+    raised_at = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=500, blank=True, help_text="Why it is slowed down.")
+
+    class Meta:
+        ordering: ClassVar = ["key"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(rate__gt=0), name="sendonce_limit_rate")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.rate:g}/s"
+
+
+class CampaignHealth(models.Model):
+    """What the brakes of a campaign count, by all workers; a summary, not the ledger."""
+
+    campaign = models.OneToOneField(
+        Campaign, models.CASCADE, primary_key=True, related_name="health"
+    )
+    accepted = models.BigIntegerField(default=0, db_default=0)
+    bounced = models.BigIntegerField(default=0, db_default=0)
+    refused = models.BigIntegerField(default=0, db_default=0)
+    complained = models.BigIntegerField(default=0, db_default=0)
+    #: Refusals that speak of the sender since the last acceptance.
+    in_a_row = models.IntegerField(default=0, db_default=0)
+    #: What the counts were when staff resumed it last: the rates are taken from there.
+    base = models.JSONField(default=dict, blank=True)
+    updated = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"health of {self.campaign_id}"
 
 
 class TransportPause(models.Model):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower
@@ -46,6 +49,50 @@ class Account(models.Model):
     )
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, blank=True, related_name="sendonce_accounts"
+    )
+    notices = models.BooleanField(
+        default=True,
+        help_text="Mail its members when a campaign is paused by a brake, is sent, or is in doubt.",
+    )
+
+    max_per_hour = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Messages an hour, spread evenly over it; blank: no limit.",
+    )
+    retry_waits = ArrayField(
+        models.PositiveIntegerField(validators=[MinValueValidator(1), MaxValueValidator(86_400)]),
+        default=list,
+        blank=True,
+        size=20,
+        help_text="Seconds before each further attempt, separated by commas; the last one repeats."
+        " Blank: 30, 120, 480, 1800, 3600.",
+    )
+    max_attempts = models.PositiveSmallIntegerField(
+        default=5,
+        validators=[MinValueValidator(1), MaxValueValidator(20)],
+        help_text="Attempts at a message that is refused for now, before it has failed.",
+    )
+    max_bounce_rate = models.DecimalField(
+        max_digits=5,
+        decimal_places=2,
+        default=Decimal("5"),
+        validators=[MinValueValidator(Decimal("0.01")), MaxValueValidator(100)],
+        help_text="Percent of dead addresses at which a campaign is paused.",
+    )
+    max_complaint_rate = models.DecimalField(
+        max_digits=5,
+        decimal_places=2,
+        default=Decimal("0.1"),
+        validators=[MinValueValidator(Decimal("0.01")), MaxValueValidator(100)],
+        help_text="Percent of complaints at which a campaign is paused.",
+    )
+    max_refusals = models.PositiveSmallIntegerField(
+        default=20,
+        validators=[MinValueValidator(1)],
+        help_text="Refusals in a row that speak of the sender (policy, content, quota) at which a"
+        " campaign is paused.",
     )
     created = models.DateTimeField(auto_now_add=True)
 
