@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -144,9 +145,12 @@ def clean_text(text: str | bytes | None, limit: int = TEXT_LIMIT) -> str:
     if text is None:
         return ""
     if isinstance(text, bytes | bytearray):
-        text = bytes(text[: limit * 8]).decode("utf-8", "replace")
+        text = _decode(bytes(text[: limit * 8]))
     text = str(text)[: limit * 2]
     if text.isascii() and text.isprintable():
+        # Often it was cleaned before, and there is nothing left to do.
+        if len(text) <= limit and "  " not in text and text.strip() == text:
+            return text
         return " ".join(text.split())[:limit]
     # Controls become spaces, so that words of different lines do not grow together.
     kept = "".join(
@@ -155,12 +159,33 @@ def clean_text(text: str | bytes | None, limit: int = TEXT_LIMIT) -> str:
     return " ".join(kept.split())[:limit]
 
 
-# At the start of the text (RFC 2034), or in qmail's "(#5.7.1)". The end is checked so that an
-# address such as 5.1.2.3 is not read as a code.
-_ENHANCED = re.compile(r"^\W{0,3}([245]\.\d{1,3}\.\d{1,3})(?![.\d])|\(#([245]\.\d{1,3}\.\d{1,3})\)")
+#: Two or more characters of two high bytes each: Chinese, as UTF-8 and the Latin sets never are.
+_GB_WORD = re.compile(rb"(?:[\xb0-\xf7][\xa1-\xfe]){2}")
+
+
+def _decode(raw: bytes) -> str:
+    """``raw`` as UTF-8, else as GB 18030 where it looks like it; what can't be read is replaced.
+
+    Replies are ASCII by RFC 5321, but Chinese servers answer in their own set.
+    """
+    for encoding in ("utf-8", "gb18030"):
+        if encoding == "gb18030" and not _GB_WORD.search(raw):
+            break
+        try:  # not the last word: a character may be cut at the end
+            return codecs.getincrementaldecoder(encoding)("strict").decode(raw)
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("utf-8", "replace")
+
+
+# At the start of the text (RFC 2034), or in qmail's "(#5.7.1)" and "(#5.1.1 - chkuser)". The end
+# is checked so that an address such as 5.1.2.3 is not read as a code.
+_ENHANCED = re.compile(r"\W{0,3}([245]\.[0-9]{1,3}\.[0-9]{1,3})(?![.\d])")
+_QMAIL = re.compile(r"\(#([245]\.[0-9]{1,3}\.[0-9]{1,3})(?![.\d])")
 
 
 def parse_enhanced(text: str | None) -> str:
     """The enhanced status code (RFC 3463) of a reply's text without its basic code, or ""."""
-    found = _ENHANCED.search(text or "")
-    return (found[1] or found[2]) if found else ""
+    text = text or ""
+    found = _ENHANCED.match(text) or (_QMAIL.search(text) if "(#" in text else None)
+    return found[1] if found else ""

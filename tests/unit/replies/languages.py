@@ -1,0 +1,62 @@
+"""Replies in other languages, mostly without an enhanced code."""
+
+from __future__ import annotations
+
+from .meanings import CONTENT, DEAD, FULL, GREY, LATER, POLICY, SENDER, SLOWER, Row
+
+LANGUAGES: list[Row] = [
+    # Houses that answer in their own language
+    ("German", "rcpt", 550, "", "Empfänger unbekannt", *DEAD),
+    ("German", "rcpt", 550, "", "Der Benutzer existiert nicht", *DEAD),
+    ("German", "rcpt", 550, "", "Unbekannter Benutzer", *DEAD),
+    ("German", "rcpt", 550, "", "Empfaenger nicht gefunden", *DEAD),
+    ("German", "rcpt", 550, "5.0.0", "5.0.0 Das Postfach wurde deaktiviert", *DEAD),
+    ("German", "rcpt", 552, "", "Das Postfach des Empfängers ist voll", *FULL),
+    ("German", "rcpt", 422, "4.2.2", "4.2.2 Quota limit exceeded (Speicherplatz des Kontos "
+     "ueberschritten)", *FULL),
+    ("German", "rcpt", 550, "", "Ihre IP-Adresse ist gesperrt", *POLICY),
+    ("German", "dot", 571, "5.7.1", "5.7.1 message classified as spam (Nachricht als Spam "
+     "eingestuft)", *POLICY),
+    ("German", "rcpt", 550, "", "Absender abgelehnt", *SENDER),
+    ("German", "rcpt", 451, "", "Bitte in 5 Minuten erneut versuchen", *GREY),
+    ("German", "rcpt", 450, "", "Zu viele Verbindungen", *SLOWER),
+    ("German", "dot", 552, "", "Nachricht ist zu groß", *CONTENT),
+    ("French", "rcpt", 550, "", "Utilisateur inconnu !", *DEAD),
+    ("French", "rcpt", 550, "", "L'adresse du destinataire n'existe pas", *DEAD),
+    ("French", "rcpt", 550, "", "Boîte aux lettres désactivée", *DEAD),
+    ("French", "rcpt", 552, "", "Boîte aux lettres pleine", *FULL),
+    ("French", "rcpt", 550, "", "Votre adresse IP est bloquée, liste noire", *POLICY),
+    ("French", "rcpt", 550, "", "Adresse de l'expéditeur refusée", *SENDER),
+    ("French", "rcpt", 451, "", "Veuillez réessayer dans 5 minutes", *GREY),
+    ("French", "rcpt", 421, "", "Trop de connexions simultanées", *SLOWER),
+    ("French", "rcpt", 451, "", "Service indisponible, veuillez réessayer ultérieurement", *LATER),
+    ("Spanish", "rcpt", 550, "", "El usuario no existe", *DEAD),
+    ("Spanish", "rcpt", 550, "", "No existe dicha persona", *DEAD),
+    ("Spanish", "rcpt", 550, "", "Cuenta desactivada", *DEAD),
+    ("Spanish", "rcpt", 552, "", "El buzón está lleno", *FULL),
+    ("Spanish", "rcpt", 550, "", "Su dirección IP está en una lista negra", *POLICY),
+    ("Spanish", "rcpt", 550, "", "Mensaje rechazado por políticas de seguridad", *POLICY),
+    ("Spanish", "rcpt", 550, "", "Remitente rechazado", *SENDER),
+    ("Spanish", "rcpt", 451, "", "Vuelva a intentarlo más tarde", *LATER),
+    ("Italian", "rcpt", 550, "", "Nessun utente simile in questo indirizzo", *DEAD),
+    ("Italian", "rcpt", 552, "", "Casella di posta piena", *FULL),
+    ("Portuguese", "rcpt", 550, "", "Usuário inexistente", *DEAD),
+    ("Chinese", "rcpt", 550, "", "用户不存在", *DEAD),
+    ("Chinese", "rcpt", 550, "", "收件人地址不存在", *DEAD),
+    ("Chinese", "rcpt", 550, "", "查無此人", *DEAD),
+    ("Chinese", "rcpt", 550, "", "该帐号已停用", *DEAD),
+    ("Chinese", "rcpt", 552, "", "邮箱已满", *FULL),
+    ("Chinese", "rcpt", 550, "", "您的IP地址已被列入黑名单", *POLICY),
+    ("Chinese", "dot", 554, "", "垃圾邮件被拒收", *POLICY),
+    ("Chinese", "rcpt", 550, "", "发件人地址不存在", *SENDER),
+    ("Chinese", "rcpt", 450, "", "发送过于频繁,请稍后再试", *SLOWER),
+    ("Chinese", "rcpt", 451, "", "请在5分钟后重试", *GREY),
+    ("Russian", "rcpt", 550, "", "Пользователь не найден", *DEAD),
+    ("Russian", "rcpt", 550, "", "Почтовый ящик не существует", *DEAD),
+    ("Russian", "rcpt", 550, "", "Ящик отключён", *DEAD),
+    ("Russian", "rcpt", 552, "", "Почтовый ящик переполнен", *FULL),
+    ("Russian", "rcpt", 550, "", "Ваш IP-адрес в чёрном списке", *POLICY),
+    ("Russian", "dot", 554, "", "Письмо похоже на спам", *POLICY),
+    ("Russian", "rcpt", 550, "", "Отправитель не существует", *SENDER),
+    ("Russian", "rcpt", 451, "", "Повторите попытку через 10 минут", *GREY),
+]  # fmt: skip
