@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from django.core.checks import CheckMessage, Error, Warning, register
 
 from subscribers.conf import Conf
 
+from .answer_timeouts import botocore_config, is_requests_timeout, requests_timeout
+from .providers import Speaks
 from .transports import KNOWN_KEYS, Transport, UnknownTransport
 
 #: Django's backends whose mail stays on the machine.
@@ -46,7 +49,63 @@ def check_transports(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
             found.append(Error(f"{where}: OPTIONS must be a dict.", id="sendonce.E002"))
         elif why := _unusable(Transport(str(alias), backend, options)):
             found.append(Error(f"{where} can't be used: {why}", id="sendonce.E005"))
+        elif not _has_timeouts(Transport(str(alias), backend, options)):
+            found.append(
+                Error(
+                    f"{where}: the time-out of its requests must be seconds above 0, a pair of "
+                    "them (to connect, to read), or None.",
+                    hint='It is "timeout" in OPTIONS, or ANYMAIL["REQUESTS_TIMEOUT"].',
+                    id="sendonce.E002",
+                )
+            )
+        elif _repeats_itself(Transport(str(alias), backend, options)):
+            found.append(
+                Error(
+                    f"{where}: Amazon's library sends a message again by itself after a time-out "
+                    "or a server error, and a recipient would get it twice.",
+                    hint='Set ANYMAIL["AMAZON_SES_CLIENT_PARAMS"] = {"config": {"retries": '
+                    '{"total_max_attempts": 1}}}, besides what else is in it.',
+                    id="sendonce.E006",
+                )
+            )
+        found += _wrong_limits(where, entry)
     return found
+
+
+def _wrong_limits(where: str, entry: Mapping[str, Any]) -> list[CheckMessage]:
+    """``RATE`` (messages a second) and ``CONNECTIONS`` (sessions at once), where they are given."""
+    rate, connections = entry.get("RATE"), entry.get("CONNECTIONS")
+    found: list[CheckMessage] = []
+    if rate is not None and not (_is_number(rate) and 0 < rate < math.inf):
+        words = f"{where}: RATE must be a number of messages a second above 0, or None."
+        found.append(Error(words, id="sendonce.E002"))
+    whole = isinstance(connections, int) and _is_number(connections)
+    if connections is not None and not (whole and connections > 0):
+        words = f"{where}: CONNECTIONS must be a whole number of sessions above 0, or None."
+        found.append(Error(words, id="sendonce.E002"))
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _has_timeouts(transport: Transport) -> bool:
+    """Whether the time-outs can be used; requests would refuse each message for a wrong one."""
+    if transport.provider.speaks is not Speaks.REQUESTS:
+        return True
+    return is_requests_timeout(requests_timeout(transport.options))
+
+
+def _repeats_itself(transport: Transport) -> bool:
+    """Whether it is Amazon SES with botocore's own retries: on by default (botocore's "Retries"
+    guide: five attempts in its legacy mode), also after a read time-out, when the message may
+    have been accepted."""
+    if transport.provider.speaks is not Speaks.BOTOCORE:
+        return False
+    retries = botocore_config(transport.options).get("retries")
+    attempts = retries.get("total_max_attempts") if isinstance(retries, Mapping) else None
+    return attempts != 1
 
 
 @register()

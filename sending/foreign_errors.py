@@ -1,7 +1,8 @@
 """What other people's e-mail backends tell by their exceptions and statuses, as answers.
 
 Read with caution: what may have come after an acceptance, or can't be read, has no code and so is
-in doubt. anymail and requests are recognised by their classes' names, so that neither is needed.
+in doubt. anymail, requests and botocore are recognised by their classes' names, so that none of
+them is needed.
 """
 
 from __future__ import annotations
@@ -11,22 +12,47 @@ import json
 import smtplib
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from enum import StrEnum
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
 from .answers import Answer, Stage, answer
+from .http_answers import (
+    NOT_SENT,
+    RECIPIENT_INVALID,
+    RECIPIENT_REJECTED,
+    UNREADABLE,
+    body_of,
+    http_answer,
+    in_words,
+    went_elsewhere,
+)
+from .providers import UNKNOWN, Provider
 
 NEVER_REACHED = frozenset(
     {
-        "NewConnectionError",
+        "NewConnectionError",  # urllib3
         "NameResolutionError",
-        "ConnectTimeout",
         "ConnectTimeoutError",
+        "ConnectTimeout",  # requests
+        "ProxyError",  # the proxy, or the tunnel through it, was not reached
+        "InvalidURL",
+        "InvalidSchema",
+        "MissingSchema",
+        "InvalidProxyURL",
+        "InvalidHeader",  # such as a line end in an API key
         "EndpointConnectionError",  # botocore
+        "ProxyConnectionError",
+        "NoRegionError",
         "NoCredentialsError",
+        "PartialCredentialsError",
+        "CredentialRetrievalError",
+        "TokenRetrievalError",
+        "SSOTokenLoadError",
+        "UnauthorizedSSOTokenError",
+        "ProfileNotFound",
+        "EndpointProviderError",
         "ConnectionRefusedError",
         "gaierror",
     }
@@ -39,10 +65,29 @@ NEVER_LEFT = frozenset(
         "ParamValidationError",  # botocore
     }
 )
-_RESET_HEADERS = ("retry-after", "ratelimit-reset", "x-ratelimit-reset")
+#: OpenSSL's words for a handshake that failed, before any request.
+_NO_HANDSHAKE = (
+    "CERTIFICATE_VERIFY_FAILED",
+    "WRONG_VERSION_NUMBER",
+    "UNSUPPORTED_PROTOCOL",
+    "HANDSHAKE_FAILURE",
+    "PROTOCOL_VERSION",
+)
 
 
-def answer_of_status(message: Any) -> Answer | None:
+class Reached(StrEnum):
+    """How far a backend had come when it raised, as far as we can see."""
+
+    OPENING = "opening"
+    #: The message was being looked at; no request had begun.
+    PREPARING = "preparing"
+    #: A request may have begun.
+    SENDING = "sending"
+    #: A response had come, and was being read.
+    ANSWERED = "answered"
+
+
+def answer_of_status(message: Any, provider: Provider = UNKNOWN) -> Answer | None:
     """What anymail found out about the one recipient, or None when it found out nothing.
 
     Also right when a receiver of ``post_send`` raised: the status was set before.
@@ -51,17 +96,30 @@ def answer_of_status(message: Any) -> Answer | None:
     recipients = getattr(status, "recipients", None)
     if not recipients:
         return None
+    response = getattr(status, "esp_response", None)
     said = {entry.status for entry in recipients.values()}
     ids = [str(entry.message_id) for entry in recipients.values() if entry.message_id]
     message_id = ids[0] if ids else ""
+    if went_elsewhere(response):
+        words = f"{UNREADABLE}: redirected to {getattr(response, 'url', 'another page')}"
+        return answer(Stage.HTTP, None, words)
     if said <= {"sent", "queued"}:
         return answer(Stage.HTTP, 200, " ".join(sorted(said)), message_id=message_id)
+    code, body = getattr(response, "status_code", None), in_words(provider, body_of(response))
+    refused = code if isinstance(code, int) and 400 <= code < 500 else 422
     if said == {"invalid"}:
-        return answer(Stage.HTTP, 422, "recipient invalid, says the provider")
+        return answer(Stage.HTTP, 422, f"{RECIPIENT_INVALID}: {body}")
     if said == {"rejected"}:
-        return answer(Stage.HTTP, 422, "recipient rejected by the provider")
-    if said == {"failed"}:
-        return answer(Stage.HTTP, 422, "not sent, says the provider")
+        return answer(Stage.HTTP, 422, f"{RECIPIENT_REJECTED}: {body}")
+    # anymail takes an answer of MailerSend that it can't read for "failed": believed in a 2xx only
+    # where the answer names the recipient.
+    named = any(str(address).lower() in body.lower() for address in recipients)
+    content = isinstance(code, int) and 200 <= code < 300
+    if said == {"failed"} and (named or not content):
+        return answer(Stage.HTTP, refused, f"{NOT_SENT}: {body}")
+    if refused == code and not said & {"sent", "queued"}:
+        # Refused as a whole; anymail could not tell whom of the recipients it was about.
+        return answer(Stage.HTTP, code, body)
     words = f"the provider's status can't be read: {sorted(map(str, said))}"
     return answer(Stage.HTTP, None, words, message_id=message_id)
 
@@ -75,34 +133,55 @@ def answer_of_count(backend: Any, count: Any) -> Answer:
     return answer(Stage.LOCAL, None, "the backend sent nothing", enhanced="")
 
 
-def answer_of_error(error: BaseException, *, sending: bool) -> Answer:
-    """What an exception of a foreign backend tells; ``sending`` is False while opening."""
+def answer_of_error(
+    error: BaseException,
+    reached: Reached,
+    provider: Provider = UNKNOWN,
+    *,
+    keyed: bool = False,
+) -> Answer:
+    """What an exception of a foreign backend tells.
+
+    ``keyed``: the message had its deduplication key with it.
+    """
     carried = getattr(error, "answer", None)
     if isinstance(carried, Answer):
         return carried
-    if isinstance(error, smtplib.SMTPException):
-        return _smtplib_answer(error, sending)
     names = {kind.__name__ for kind in type(error).__mro__}
-    if names & NEVER_LEFT or any(type(e).__name__ in NEVER_LEFT for e in _chain(error)):
+    if reached is Reached.ANSWERED:
+        # A fault in reading an answer may look like one that kept the message here.
+        return http_answer(error, provider, keyed=keyed)
+    if isinstance(error, smtplib.SMTPException):
+        return _smtplib_answer(error, reached is Reached.SENDING)
+    if any(type(e).__name__ in NEVER_LEFT for e in _chain(error)):
         return answer(Stage.LOCAL, None, str(error), enhanced="")
     if "AnymailRecipientsRefused" in names:
-        return answer(Stage.HTTP, 422, "recipient rejected by the provider")
+        return answer(Stage.HTTP, 422, RECIPIENT_REJECTED)
     if isinstance(error, ImproperlyConfigured) or any(
         type(e).__name__ in NEVER_REACHED for e in _chain(error)
     ):
         return answer(Stage.CONNECT, None, str(error), enhanced="")
-    if any("CERTIFICATE_VERIFY_FAILED" in str(e) for e in _chain(error)):
+    if any(words in str(e) for e in _chain(error) for words in _NO_HANDSHAKE):
         return answer(Stage.TLS, None, str(error), enhanced="")
-    if not sending:
+    if reached is Reached.OPENING:
         return answer(Stage.CONNECT, None, str(error), enhanced="")
-    if "AnymailError" in names or "HTTPError" in names:
-        return _http_answer(error)
-    if isinstance(error, ValueError) and not isinstance(
-        error,
-        json.JSONDecodeError | UnicodeDecodeError,  # these come from reading an answer
+    if reached is Reached.PREPARING:
+        return answer(Stage.LOCAL, None, f"{type(error).__name__}: {error}", enhanced="")
+    if getattr(error, "response", None) is not None:
+        return http_answer(error, provider, keyed=keyed)
+    if "AnymailError" in names and "AnymailAPIError" not in names:
+        return answer(Stage.LOCAL, None, str(error), enhanced="")
+    if isinstance(error, UnicodeEncodeError) and error.encoding.lower() in ("latin-1", "latin1"):
+        # What http.client says of a header: a key or a password with a letter that can't be.
+        return answer(Stage.CONNECT, None, str(error), enhanced="")
+    if (
+        isinstance(error, ValueError)
+        and "AnymailError" not in names
+        and not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)  # of an answer
     ):
         return answer(Stage.LOCAL, None, str(error), enhanced="")
-    return answer(Stage.DOT, None, _loss(error), enhanced="")
+    stage = Stage.HTTP if names & {"AnymailError", "HTTPError"} else Stage.DOT
+    return answer(stage, None, _loss(error), enhanced="")
 
 
 def _smtplib_answer(error: smtplib.SMTPException, sending: bool) -> Answer:
@@ -127,62 +206,17 @@ def _smtplib_answer(error: smtplib.SMTPException, sending: bool) -> Answer:
     return answer(Stage.DOT if sending else Stage.CONNECT, None, _loss(error), enhanced="")
 
 
-def _http_answer(error: Any) -> Answer:
-    response = getattr(error, "response", None)
-    code = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    if isinstance(response, dict):  # botocore's parsed answer
-        meta = response.get("ResponseMetadata") or {}
-        code = code or meta.get("HTTPStatusCode")
-        headers = meta.get("HTTPHeaders") or {}
-        body = " ".join(str(v) for v in (response.get("Error") or {}).values())
-    else:
-        headers = getattr(response, "headers", None) or {}
-        body = _body(response)
-    if not isinstance(code, int):
-        return answer(Stage.HTTP, None, _loss(error), enhanced="")
-    if 200 <= code < 300:  # the provider was content, but its answer could not be read
-        return answer(Stage.HTTP, None, f"unreadable answer: {error.args}", enhanced="")
-    return answer(
-        Stage.HTTP, code, body or str(error), enhanced="", retry_after=retry_after(headers)
-    )
-
-
-def _body(response: Any) -> str:
-    try:
-        return bytes(response.content[:4000]).decode("utf-8", "replace")
-    except (AttributeError, TypeError, RuntimeError):
-        return ""
-
-
-def retry_after(headers: Any, now: datetime | None = None) -> float | None:
-    """Seconds to wait as an answer's headers ask (RFC 9110 10.2.3: seconds or a date), or None."""
-    lowered = {str(name).lower(): str(value).strip() for name, value in dict(headers).items()}
-    now = now or datetime.now(UTC)
-    for name in _RESET_HEADERS:
-        value = lowered.get(name)
-        if not value:
-            continue
-        try:
-            seconds = float(value)
-        except ValueError:
-            try:
-                seconds = (parsedate_to_datetime(value) - now).total_seconds()
-            except (TypeError, ValueError):
-                continue
-        if seconds > 1e9:  # some providers give the moment, not the wait
-            seconds -= now.timestamp()
-        if 0 < seconds < 1e7:
-            return seconds
-    return None
-
-
 def _loss(error: BaseException) -> str:
     late = any(isinstance(e, TimeoutError) or "Timeout" in type(e).__name__ for e in _chain(error))
     return f"{'timed out' if late else 'connection lost'}: {error}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and all it wraps, by cause, context, argument or urllib3's ``reason``."""
+    """The error and all it wraps, by cause, argument or urllib3's ``reason``.
+
+    Not by context: that may be an error which somebody further up is handling, and which says
+    nothing about this message.
+    """
     seen: set[int] = set()
     queue: list[Any] = [error]
     while queue and len(seen) < 20:
@@ -191,7 +225,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(current))
         yield current
-        queue += [current.__cause__, current.__context__, getattr(current, "reason", None)]
+        queue += [current.__cause__, getattr(current, "reason", None)]
         queue += list(current.args)
 
 

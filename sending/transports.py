@@ -1,16 +1,18 @@
 """One small interface to whatever carries the mail: our SMTP backend or any Django backend.
 
-``SENDONCE["TRANSPORTS"] = {alias: {"BACKEND": dotted path, "OPTIONS": {...}}}``. A lane takes a
-session from ``transport(alias).session()``, opens it, and sends one message to one recipient at a
-time. Every end that is no acceptance is a ``TransportFailure`` whose answer can be classified.
+``SENDONCE["TRANSPORTS"] = {alias: {"BACKEND": dotted path, "OPTIONS": {...}, "RATE": messages a
+second, "CONNECTIONS": sessions at once}}``. A lane takes a session from
+``transport(alias).session()``, opens it, and sends one message to one recipient at a time. Every
+end that is no acceptance is a ``TransportFailure`` whose answer can be classified.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
+from uuid import UUID
 
 import django
 from django.core.exceptions import ImproperlyConfigured
@@ -18,87 +20,172 @@ from django.utils.module_loading import import_string
 
 from subscribers.conf import conf
 
-from .answers import Answer, Outcome, Stage, answer
-from .foreign_errors import answer_of_count, answer_of_error, answer_of_status, shut_down
-from .outcomes import classify
+from . import installation
+from .answer_timeouts import answer_timeout, requests_timeout
+from .fingerprints import fingerprint, provider_settings
+from .keyed_backends import keyed
+from .providers import (
+    KeyTravels,
+    Provider,
+    Speaks,
+    campaign_key,
+    deduplication_key,
+    installation_tag,
+    metadata_job_id,
+    provider_of,
+)
+from .sessions import (
+    BackendSession,
+    NotOpen,
+    Prepared,
+    Session,
+    SMTPSession,
+    TransportFailure,
+)
 from .smtp import EmailBackend as SMTPBackend
-from .smtp import SMTPFailure, StaleConnection
-from .smtp_message import message_bytes
 
-KNOWN_KEYS = frozenset({"BACKEND", "OPTIONS"})
+__all__ = [
+    "NotOpen",
+    "Prepared",
+    "SMTPSession",
+    "Session",
+    "Transport",
+    "TransportFailure",
+    "UnknownTransport",
+    "transport",
+]
 
-
-class TransportFailure(Exception):
-    """The message was not accepted, or nobody knows: ``answer`` says what came back."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(f"{answer.stage}: {answer.code or ''} {answer.text}".strip())
-        self.answer = answer
-
-
-class NotOpen(TransportFailure):
-    """The session had ended before the message began; open it and send the message again."""
+KNOWN_KEYS = frozenset({"BACKEND", "OPTIONS", "RATE", "CONNECTIONS"})
+#: Of ``Transport.via``: the column's length, and a colon with the fingerprint's 16 digits.
+VIA_LENGTH, _FINGERPRINT = 80, 17
 
 
 class UnknownTransport(ImproperlyConfigured):
     """No such alias in ``SENDONCE["TRANSPORTS"]``, or its entry can't be used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A message that is already bytes (RFC 5322), with its envelope; only our own SMTP backend
-    takes it."""
-
-    envelope_from: str
-    recipient: str
-    data: bytes
-
-
-class Session(Protocol):
-    """A lane's own way to one transport. Used by one thread, save for ``abort``."""
-
-    takes_bytes: bool
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the next message can start at once; opening may take minutes."""
-
-    def open(self) -> None:
-        """Connect and authenticate. Raises ``TransportFailure``."""
-
-    def send(self, message: Any) -> Answer:
-        """Hand one message to its one recipient; the acceptance. Raises ``TransportFailure`` for
-        every other end, and nothing else."""
-
-    def close(self) -> None:
-        """End the session; never raises."""
-
-    def abort(self) -> None:
-        """From any thread: end it hard. A waiting ``send`` fails as soon as the backend lets go."""
-
-
 @dataclass(frozen=True)
 class Transport:
     """A configured way to send.
 
-    ``takes_bytes``: ``send`` accepts ``Prepared``.
+    ``takes_bytes``: ``send`` accepts ``Prepared``. ``rate`` is in messages a second,
+    ``connections`` the most sessions at once; None: no limit.
     """
 
     alias: str
     backend: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    rate: float | None = None
+    connections: int | None = None
 
-    @property
+    @cached_property
     def backend_class(self) -> type:
-        """Raises ``UnknownTransport`` when the backend can't be imported."""
+        """The class of the backend. For Resend and Unisender Go it is a subclass of the one that
+        is configured, which carries the deduplication key (``sending.keyed_backends``): the
+        plain backend of anymail in ``BACKEND`` is enough.
+
+        Raises ``UnknownTransport`` when the backend can't be imported.
+        """
         try:
-            return import_string(self.backend)
+            return keyed(import_string(self.backend))
         except (ImportError, ImproperlyConfigured) as error:
             raise UnknownTransport(f"transport {self.alias!r}: {error}") from error
 
     @property
     def takes_bytes(self) -> bool:
         return issubclass(self.backend_class, SMTPBackend)
+
+    @cached_property
+    def provider(self) -> Provider:
+        """Who is behind it. Raises ``UnknownTransport``."""
+        return provider_of(self.backend_class)
+
+    @property
+    def deduplicates(self) -> bool:
+        """Whether the provider takes a message with the same key only once. For such a transport
+        the bytes of a replay have to be those of the first attempt."""
+        return self.provider.deduplicates
+
+    @property
+    def window(self) -> float:
+        """Seconds after a hand-over within which a replay is harmless, a margin subtracted; 0.0
+        where the transport does not deduplicate."""
+        return self.provider.replay_window
+
+    @property
+    def answer_timeout(self) -> float:
+        """Seconds after which no answer to a message can come any more."""
+        return answer_timeout(self.provider, self.options)
+
+    @cached_property
+    def via(self) -> str:
+        """``<alias>:<fingerprint>``: the same for two hand-overs only if the second can count on
+        what the provider remembers of the first, and on having the same bytes. It changes with
+        the backend, its options and credentials, the provider's settings, the installation, the
+        base URL of links and the key that signs them; it tells none of them.
+
+        Asks the database for the installation's namespace, unless ``SENDONCE["NAMESPACE"]`` is
+        set; keep the object. Raises ``UnknownTransport``.
+        """
+        digits = fingerprint(
+            conf.signing_keys()[0],
+            self.alias,
+            self.backend,
+            dict(self.options),
+            provider_settings(self.provider.esp_name),
+            str(installation.namespace()),
+            conf.BASE_URL,
+        )
+        return f"{self.alias[: VIA_LENGTH - _FINGERPRINT]}:{digits}"
+
+    def prepare(
+        self,
+        message: Any,
+        *,
+        job_id: str,
+        namespace: UUID,
+        send_id: int,
+        campaign_id: int | None,
+        repeats: int = 0,
+    ) -> None:
+        """Put onto a Django message, in place, what lets the provider's events find their send
+        (metadata) and, where it deduplicates, the key. The same for the same arguments; for
+        ``repeats`` see ``providers.deduplication_key``. Nothing happens for a backend that isn't
+        anymail's. Raises ``UnknownTransport``.
+        """
+        provider = self.provider
+        if not provider.is_anymail:
+            return
+        known_as = metadata_job_id(job_id, send_id)
+        if provider.has_metadata:
+            own = {"job_id": known_as, "installation": installation_tag(namespace)}
+            message.metadata = {**getattr(message, "metadata", {}), **own}
+        if provider.drops_headers:
+            message.extra_headers = {
+                name: value
+                for name, value in message.extra_headers.items()
+                if name.lower() not in provider.drops_headers
+            }
+        if not provider.deduplicates:
+            return
+        extra: dict[str, Any] = dict(getattr(message, "esp_extra", {}))
+        key = message.deduplication_key = deduplication_key(namespace, job_id, repeats)
+        match provider.key_travels:
+            case KeyTravels.HTTP_HEADER:
+                extra["idempotency_key"] = key
+            case KeyTravels.BODY:
+                extra["idempotence_key"] = key
+            case KeyTravels.CAMPAIGN:
+                extra["Globals"] = {
+                    **extra.get("Globals", {}),
+                    "CustomCampaign": campaign_key(namespace, job_id, campaign_id, repeats),
+                    "DeduplicateCampaign": True,
+                    "CustomID": known_as,
+                }
+            case KeyTravels.MAIL_HEADER:
+                message.extra_headers["idempotencyKey"] = key
+        if extra:
+            message.esp_extra = extra
 
     def session(self) -> Session:
         """A new session with a backend instance of its own, not opened yet.
@@ -107,13 +194,17 @@ class Transport:
         """
         kind = self.backend_class
         options = dict(self.options)
+        if self.provider.speaks is Speaks.REQUESTS:
+            given = requests_timeout(self.options)
+            if isinstance(given, list):  # a pair that comes from JSON; requests wants a tuple
+                options["timeout"] = tuple(given)
         if django.VERSION >= (6, 1):  # without an alias Django's own backends say they are misused
             options["alias"] = self.alias
         try:
             backend = kind(**options)
         except (TypeError, ValueError, ImproperlyConfigured) as error:
             raise UnknownTransport(f"transport {self.alias!r}: {error}") from error
-        return SMTPSession(backend) if self.takes_bytes else BackendSession(backend)
+        return SMTPSession(backend) if self.takes_bytes else BackendSession(backend, self.provider)
 
 
 def transport(alias: str) -> Transport:
@@ -125,120 +216,10 @@ def transport(alias: str) -> Transport:
     entry = configured[alias]
     if not entry.get("BACKEND"):
         raise UnknownTransport(f"transport {alias!r} names no BACKEND")
-    return Transport(alias, entry["BACKEND"], dict(entry.get("OPTIONS") or {}))
-
-
-class SMTPSession:
-    """Our own backend, driven by its primitives."""
-
-    takes_bytes = True
-
-    def __init__(self, backend: SMTPBackend) -> None:
-        self._backend = backend
-
-    @property
-    def is_open(self) -> bool:
-        return self._backend.is_ready
-
-    def open(self) -> None:
-        try:
-            if self._backend.is_open and not self._backend.is_ready:
-                self._backend.close()
-            self._backend.open()
-        except SMTPFailure as failure:
-            raise TransportFailure(failure.answer) from failure
-
-    def send(self, message: Any) -> Answer:
-        try:
-            if not isinstance(message, Prepared):
-                envelope_from, data = message_bytes(message)
-                message = Prepared(envelope_from, recipient_of(message), data)
-            return self._backend.deliver(
-                message.envelope_from, message.recipient, message.data, reconnect=False
-            )
-        except StaleConnection as failure:
-            raise NotOpen(failure.answer) from failure
-        except SMTPFailure as failure:
-            raise TransportFailure(failure.answer) from failure
-
-    def close(self) -> None:
-        self._backend.close()
-
-    def abort(self) -> None:
-        self._backend.abort()
-
-
-class BackendSession:
-    """Any other Django backend: one message a call, its exceptions read cautiously."""
-
-    takes_bytes = False
-
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
-        self._open = False
-        self._aborted = False
-
-    @property
-    def is_open(self) -> bool:
-        return self._open
-
-    def open(self) -> None:
-        if self._open:
-            return
-        try:
-            self._backend.open()
-        except Exception as error:
-            self._forget()
-            raise TransportFailure(answer_of_error(error, sending=False)) from error
-        self._open = True
-
-    def send(self, message: Any) -> Answer:
-        if self._aborted:
-            raise TransportFailure(answer(Stage.CONNECT, None, "aborted"))
-        recipient_of(message)
-        self.open()
-        # A status of an earlier attempt must not speak for this one.
-        message.anymail_status = None
-        try:
-            count = self._backend.send_messages([message])
-        except Exception as error:
-            # Nobody knows what a foreign backend raises; what can't be read is doubt.
-            said = answer_of_status(message) or answer_of_error(error, sending=True)
-            if said.code is None or said.code == 421:
-                self._forget()
-            return self._accepted(said, error)
-        return self._accepted(answer_of_status(message) or answer_of_count(self._backend, count))
-
-    @staticmethod
-    def _accepted(said: Answer, error: Exception | None = None) -> Answer:
-        verdict = classify(said.stage, said.code, said.enhanced, said.text)
-        if verdict.outcome is not Outcome.SENT:
-            raise TransportFailure(said) from error
-        return said
-
-    def close(self) -> None:
-        self._forget()
-        self._aborted = False
-
-    def abort(self) -> None:
-        self._aborted = True
-        sock = getattr(getattr(self._backend, "connection", None), "sock", None)
-        if sock is not None:
-            shut_down(sock)
-
-    def _forget(self) -> None:
-        self._open = False
-        with contextlib.suppress(Exception):  # what can't say goodbye has still sent its mail
-            self._backend.close()
-
-
-def recipient_of(message: Any) -> str:
-    """The one recipient of a Django message. Raises ``TransportFailure`` (stage ``local``)."""
-    try:
-        recipients = list(message.recipients())
-    except Exception as error:
-        raise TransportFailure(answer(Stage.LOCAL, None, str(error), enhanced="")) from error
-    if len(recipients) != 1:
-        words = f"a message needs exactly one recipient, this one has {len(recipients)}"
-        raise TransportFailure(answer(Stage.LOCAL, None, words, enhanced=""))
-    return str(recipients[0])
+    return Transport(
+        alias,
+        entry["BACKEND"],
+        dict(entry.get("OPTIONS") or {}),
+        rate=entry.get("RATE"),
+        connections=entry.get("CONNECTIONS"),
+    )

@@ -194,6 +194,100 @@ def test_a_strangers_backend_is_imported_but_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "mail").exists()
 
 
+@pytest.mark.parametrize(
+    ("limits", "names"),
+    [
+        ({"RATE": 14}, None),
+        ({"RATE": 0.5, "CONNECTIONS": 1}, None),
+        ({"RATE": None, "CONNECTIONS": None}, None),
+        ({"RATE": 0}, "RATE"),
+        ({"RATE": -1}, "RATE"),
+        ({"RATE": "14"}, "RATE"),
+        ({"RATE": True}, "RATE"),
+        ({"RATE": float("inf")}, "RATE"),
+        ({"RATE": float("nan")}, "RATE"),
+        ({"CONNECTIONS": 0}, "CONNECTIONS"),
+        ({"CONNECTIONS": 2.5}, "CONNECTIONS"),
+        ({"CONNECTIONS": True}, "CONNECTIONS"),
+        ({"CONNECTIONS": "many"}, "CONNECTIONS"),
+    ],
+)
+def test_limits_of_a_transport(limits: dict[str, Any], names: str | None) -> None:
+    given = {"TRANSPORTS": {"bulk": {**smtp(host="127.0.0.1"), **limits}}}
+    errors = said(sending_checks.check_transports, SENDONCE=given)
+    assert ids(errors) == ([] if names is None else ["sendonce.E002"])
+    assert all(f"'bulk']: {names}" in error.msg for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "is_right"),
+    [
+        (30, True),
+        (0.5, True),
+        (None, True),
+        ((5, 30), True),
+        ([5, 30], True),
+        ((5, None), True),
+        (0, False),
+        (-1, False),
+        (True, False),
+        ("30", False),
+        ((5, "30"), False),
+        ((1, 2, 3), False),
+    ],
+)
+def test_the_time_out_of_a_providers_requests(timeout: Any, is_right: bool) -> None:
+    pytest.importorskip("anymail")
+    entry: dict[str, Any] = {"BACKEND": "anymail.backends.postmark.EmailBackend"}
+    expected = [] if is_right else ["sendonce.E002"]
+    given = {"TRANSPORTS": {"bulk": entry}}
+    by_settings = {"SENDONCE": given, "ANYMAIL": {"REQUESTS_TIMEOUT": timeout}}
+    assert ids(said(sending_checks.check_transports, **by_settings)) == expected
+    entry["OPTIONS"] = {"timeout": timeout}
+    assert ids(said(sending_checks.check_transports, SENDONCE=given)) == expected
+
+
+# --- E006: Amazon's library must not send again by itself ------------------------------------
+
+SES = "anymail.backends.amazon_ses.EmailBackend"
+
+
+@pytest.mark.parametrize(
+    ("params", "is_right"),
+    [
+        (None, False),
+        ({}, False),
+        ({"config": {}}, False),
+        ({"config": None}, False),
+        ({"config": {"retries": {"max_attempts": 1}}}, False),
+        ({"config": {"retries": {"total_max_attempts": 2}}}, False),
+        ({"config": {"retries": {"mode": "standard"}}}, False),
+        ({"config": {"retries": {"total_max_attempts": 1}}}, True),
+        ({"config": {"retries": {"total_max_attempts": 1, "mode": "standard"}}}, True),
+    ],
+)
+def test_amazons_own_retries(params: Any, is_right: bool) -> None:
+    pytest.importorskip("boto3")
+    expected = [] if is_right else ["sendonce.E006"]
+    by_settings: dict[str, Any] = {"SENDONCE": {"TRANSPORTS": {"ses": {"BACKEND": SES}}}}
+    by_settings["ANYMAIL"] = {} if params is None else {"AMAZON_SES_CLIENT_PARAMS": params}
+    assert ids(said(sending_checks.check_transports, **by_settings)) == expected
+    options = {} if params is None else {"client_params": params}
+    entry = {"BACKEND": SES, "OPTIONS": options}
+    by_options = {"TRANSPORTS": {"ses": entry}}
+    assert ids(said(sending_checks.check_transports, SENDONCE=by_options)) == expected
+
+
+def test_amazons_config_object_is_looked_into() -> None:
+    Config = pytest.importorskip("botocore.config").Config
+    entry = {"TRANSPORTS": {"ses": {"BACKEND": SES}}}
+    for attempts, expected in ((1, []), (3, ["sendonce.E006"])):
+        config = Config(retries={"total_max_attempts": attempts})
+        params = {"AMAZON_SES_CLIENT_PARAMS": {"config": config}}
+        found = said(sending_checks.check_transports, SENDONCE=entry, ANYMAIL=params)
+        assert ids(found) == expected
+
+
 # --- E003: the database ----------------------------------------------------------------------
 
 

@@ -17,7 +17,8 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.test import override_settings
 
 from sending.answers import Answer
-from sending.foreign_errors import answer_of_error, retry_after
+from sending.foreign_errors import Reached, answer_of_error
+from sending.http_answers import retry_after
 from sending.outcomes import Outcome, Stage, classify
 from sending.transports import (
     Prepared,
@@ -181,6 +182,15 @@ def test_exceptions_while_sending(error: Exception, stage: str, code: Any, becom
     assert (said.stage, said.code, outcome(said)) == (stage, code, becomes)
 
 
+def test_an_error_that_is_handled_elsewhere_does_not_speak_for_this_one() -> None:
+    """Python hangs it on as the context of whatever is raised meanwhile."""
+    try:
+        raise ConnectionRefusedError("of something else")
+    except ConnectionRefusedError:
+        said = refused(STUB, {"result": ConnectionResetError("after the request")})
+    assert outcome(said) is Outcome.IN_DOUBT
+
+
 @pytest.mark.parametrize(
     "error", [OSError("x"), ValueError("x"), smtplib.SMTPServerDisconnected("x"), RuntimeError("x")]
 )
@@ -257,7 +267,7 @@ def test_anymail_http_errors(status: int, body: bytes, becomes: str) -> None:
 
 def test_anymail_retry_after() -> None:
     error = anymail_error(429, b"", **{"Retry-After": "17"})
-    assert answer_of_error(error, sending=True).retry_after == 17
+    assert answer_of_error(error, Reached.SENDING).retry_after == 17
 
 
 def test_anymail_losses() -> None:
@@ -338,6 +348,8 @@ def test_the_status_of_an_earlier_attempt_does_not_speak_for_this_one() -> None:
         ({"retry-after": "Thu, 01 Jan 2026 00:01:00 GMT"}, 60),
         ({"X-RateLimit-Reset": "1767225690"}, 90),
         ({"ratelimit-reset": "1.5"}, 1.5),
+        ({"x-sib-ratelimit-reset": "12"}, 12),
+        ({"x-ratelimit-reset": "1767225690000"}, 90),
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "-4"}, None),
         ({}, None),
