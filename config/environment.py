@@ -120,6 +120,24 @@ def django_mail_settings(transport: Mapping[str, Any], *, mailers: bool) -> dict
     return {"EMAIL_BACKEND": backend} | {names[name]: value for name, value in options.items()}
 
 
+def anymail_settings(given: str, webhook_secret: str) -> dict[str, Any]:
+    """``ANYMAIL`` from a JSON object; ``webhook_secret`` (``name:password``), where there is one,
+    is the ``WEBHOOK_SECRET`` in it.
+
+    Raises ``ImproperlyConfigured`` for anything else; the message never repeats the value: it
+    holds keys.
+    """
+    try:
+        found = json.loads(given) if given.strip() else {}
+    except ValueError as error:
+        raise ImproperlyConfigured(f"ANYMAIL must be a JSON object: {error}.") from None
+    if not isinstance(found, dict):
+        raise ImproperlyConfigured("ANYMAIL must be a JSON object, {...}.")
+    if webhook_secret and ":" not in webhook_secret:
+        raise ImproperlyConfigured("ANYMAIL_WEBHOOK_SECRET must be of the form name:password.")
+    return {**found, "WEBHOOK_SECRET": webhook_secret} if webhook_secret else found
+
+
 def sendonce_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """Every ``SENDONCE_<KEY>`` as ``{KEY: value}``: text and numbers plain, the rest as JSON.
 

@@ -8,6 +8,8 @@
 | ``SECRET_KEY`` | required; with ``DEBUG`` one is made and kept in ``var/secret_key`` |
 | ``ALLOWED_HOSTS`` | the host of ``SENDONCE_BASE_URL``, and loopback |
 | ``SENDONCE_BASE_URL`` | ``http://127.0.0.1:8000`` |
+| ``ANYMAIL`` | ``{}``; a JSON object, the settings of django-anymail: a provider's keys |
+| ``ANYMAIL_WEBHOOK_SECRET`` | none, webhooks are refused; ``name:password`` |
 | ``SENDONCE_<KEY>`` | any other key of ``subscribers.conf.Conf``, JSON where it is structured |
 | ``BEHIND_PROXY`` | ``false``; true: trust ``X-Forwarded-Proto``, which the proxy must always set |
 | ``SECURE_SSL_REDIRECT`` | ``false`` |
@@ -21,6 +23,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +79,12 @@ globals().update(
     environment.django_mail_settings(_email_transport, mailers=django.VERSION >= (6, 1))
 )
 
+# Providers other than SMTP, and their webhooks, come with django-anymail, an optional package.
+_has_anymail = find_spec("anymail") is not None
+ANYMAIL: dict[str, Any] = environment.anymail_settings(
+    env.str("ANYMAIL", default=""), env.str("ANYMAIL_WEBHOOK_SECRET", default="")
+)
+
 # --- Web ------------------------------------------------------------------------------------
 
 _base_host = environment.base_url_host(SENDONCE["BASE_URL"])
@@ -98,6 +107,7 @@ INSTALLED_APPS = [
     # One static server in development and in production.
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
+    *(["anymail"] if _has_anymail else []),
 ]
 
 MIDDLEWARE = [
@@ -158,6 +168,8 @@ SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
 SECURE_REDIRECT_EXEMPT = [r"^u/"]
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=3600 if _is_https else 0)
 X_FRAME_OPTIONS = "DENY"
+# A provider puts up to a thousand events into one request; what is larger is refused, and lost.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
 if env.bool("BEHIND_PROXY", default=False):
     # Only when a proxy sets this header on every request: whoever reaches us directly could
     # otherwise claim to speak HTTPS.

@@ -1,4 +1,5 @@
-"""The runnable site: the admin, and the pages that people who get mail see."""
+"""The runnable site: the admin, the pages that people who get mail see, and the addresses to
+which mail providers send their events."""
 
 from __future__ import annotations
 
@@ -10,4 +11,5 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
     path("admin/", admin.site.urls),
     path("", include("subscribers.urls")),
+    path("webhooks/", include("sending.webhook_urls")),
 ]

@@ -1,0 +1,8 @@
+"""Where providers send tracking events: ``path("webhooks/", include("sending.webhook_urls"))``."""
+
+from __future__ import annotations
+
+from .webhooks import patterns
+
+app_name = "sendonce_webhooks"
+urlpatterns = patterns()
