@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from . import clock
+from .doors import Doors
+from .lines import Lines
 from .queue import Claimed
 
 
@@ -14,15 +16,21 @@ class Shares:
     """Which transport may have one more lane: a relay that hangs holds the lanes that it has
     for minutes, and must leave some to the others.
 
-    ``works(alias)``: it took a message within the last seconds.
+    ``works(alias)``: it took a message within the last seconds. ``doors``: a lane is given only
+    what it may have a session for.
     """
 
     def __init__(
-        self, lanes: int, aliases: list[str], works: Callable[[str], bool] = lambda alias: True
+        self,
+        lanes: int,
+        aliases: list[str],
+        works: Callable[[str], bool] = lambda alias: True,
+        doors: Doors | None = None,
     ) -> None:
         self.lanes = lanes
         self.aliases = aliases
         self.works = works
+        self.doors = doors or Doors()
 
     def allow(self, alias: str, busy: Mapping[str, int]) -> bool:
         """With ``busy`` lanes by transport: a first lane always; more while as many are left
@@ -46,26 +54,50 @@ class Ready:
     ``held`` is every row of this process that is not yet settled or given back, waiting or in
     a lane's hands: what the heartbeat renews and a shutdown accounts for.
 
-    ``shares`` says which transport may have one more lane; None: any.
+    ``shares`` says which transport may have one more lane; None: any. ``lines``: rows that wait
+    for a permit, and come back here when there may be one. Transactional rows come first.
     """
 
-    def __init__(self, shares: Shares | None = None) -> None:
+    def __init__(self, shares: Shares | None = None, lines: Lines | None = None) -> None:
         self._shares = shares
+        self._lines = lines or Lines()
         self._busy: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[Claimed]] = {}
         self._held: dict[int, Claimed] = {}
         self._order: deque[str] = deque()
+        self._lines.on_change = self.wake
 
     def put(self, rows: Iterable[tuple[str, Claimed]]) -> None:
         with self._changed:
             for alias, row in rows:
-                if alias not in self._waiting:
-                    self._waiting[alias] = deque()
-                    self._order.append(alias)
-                self._waiting[alias].append(row)
+                self._append(alias, row)
                 self._held[row.id] = row
             self._changed.notify_all()
+
+    def wait(self, waiting: Sequence[tuple[Claimed, str]]) -> None:
+        """These rows, each with the key of its limit, wait for a permit; still held. Whoever had
+        them in hand has forgotten them by now: another lane may get them at once."""
+        self._lines.add(waiting)
+
+    def _append(self, alias: str, row: Claimed) -> None:
+        queue = self._queue(alias)
+        if row.campaign_id is None:
+            queue.insert(_transactional(queue), row)
+        else:
+            queue.append(row)
+
+    def _let_in(self) -> None:
+        """Those that may try for a permit now are first, after transactional ones."""
+        for row in reversed(self._lines.due()):
+            queue = self._queue(row.alias)
+            queue.insert(_transactional(queue) if row.campaign_id is not None else 0, row)
+
+    def _queue(self, alias: str) -> deque[Claimed]:
+        if alias not in self._waiting:
+            self._waiting[alias] = deque()
+            self._order.append(alias)
+        return self._waiting[alias]
 
     def take(self, size: int, timeout: float) -> tuple[str, list[Claimed]] | None:
         """Up to ``size`` rows of one transport, transports in turn; None after ``timeout``
@@ -73,19 +105,38 @@ class Ready:
         deadline = clock.now() + timeout
         with self._changed:
             while True:
-                for _ in range(len(self._order)):
-                    alias = self._order[0]
-                    self._order.rotate(-1)
+                self._let_in()
+                alias = self._choose()
+                if alias is not None:
+                    self._busy[alias] += 1
                     waiting = self._waiting[alias]
-                    if waiting and (self._shares is None or self._shares.allow(alias, self._busy)):
-                        self._busy[alias] += 1
-                        taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
-                        self._changed.notify_all()
-                        return alias, taken
-                left = deadline - clock.now()
-                if left <= 0:
+                    taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+                    self._changed.notify_all()
+                    return alias, taken
+                now = clock.now()
+                if now >= deadline:
                     return None
-                self._changed.wait(left)
+                due = self._lines.next_due()
+                self._changed.wait(max(0.0, min(deadline, due or deadline) - now))
+
+    def _choose(self) -> str | None:
+        """Whose turn it is; with the slot for its session, where those are limited."""
+        shares = self._shares
+        possible = [
+            alias
+            for alias in self._order
+            if self._waiting[alias] and (shares is None or shares.allow(alias, self._busy))
+        ]
+        # Who has one of a few sessions goes on with it, unless somebody has no lane at all:
+        # to turn from one transport to another costs it.
+        if shares is not None and all(self._busy[alias] for alias in possible):
+            possible.sort(key=lambda alias: not shares.doors.has_slot(alias))
+        for alias in possible:
+            if shares is None or shares.doors.take_slot(alias):
+                self._order.remove(alias)
+                self._order.append(alias)
+                return alias
+        return None
 
     def done(self, alias: str) -> None:
         """A lane has dealt with the rows of a ``take``."""
@@ -112,13 +163,14 @@ class Ready:
             return sum(len(rows) for name, rows in self._waiting.items() if alias in (None, name))
 
     def drain(self, alias: str | None = None) -> list[Claimed]:
-        """Take back everything that waits, of one transport or all."""
+        """Take back everything that waits, also for a permit, of one transport or all."""
         with self._changed:
             taken: list[Claimed] = []
             for name, rows in self._waiting.items():
                 if alias in (None, name):
                     taken += rows
                     rows.clear()
+            taken += self._lines.drain(alias)
             self._changed.notify_all()
             return taken
 
@@ -137,3 +189,13 @@ class Ready:
     def wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+def _transactional(queue: Iterable[Claimed]) -> int:
+    """How many rows at the head of the queue are transactional."""
+    count = 0
+    for row in queue:
+        if row.campaign_id is not None:
+            break
+        count += 1
+    return count

@@ -1,0 +1,80 @@
+"""How fast to go on when the other side asks to slow down, and how that ends; pure.
+
+Multiplicative decrease and increase, as mailbox providers advise for 421 and 4.7.x replies:
+halve, wait, and come back in steps. ``sending.sql.limits`` says the same in SQL, where workers
+agree on it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from . import clock
+
+#: By how much a complaint slows down, and how often at most (seconds).
+DECREASE = 0.5
+PATIENCE = 10.0
+#: By how much, and after how many seconds without a complaint, it is raised again.
+INCREASE = 1.25
+RECOVERY = 30.0
+#: No slower than one message a minute: only a message can show that it works again.
+SLOWEST = 1 / 60
+#: Without a limit the slow-down is over at so many times the rate at which it began.
+CEILING = 4.0
+#: Who was sent less than this (messages a second) is taken to have been sent this much: one
+#: complaint about a single message must not make it minutes between two.
+LEAST_OBSERVED = 1.0
+#: Seconds over which a process counts what it sends.
+SPAN = 5.0
+
+
+def slower(rate: float) -> float:
+    """The next rate after a complaint, messages a second."""
+    return max(SLOWEST, rate * DECREASE)
+
+
+def faster(rate: float, usual: float | None, ceiling: float | None) -> float | None:
+    """The next rate after ``RECOVERY`` seconds without a complaint; None: the slow-down is over,
+    at the usual rate or, where there is none, without any."""
+    raised = rate * INCREASE
+    end = usual if usual is not None else ceiling
+    return None if end is None or raised >= end else raised
+
+
+def first_slow_down(observed: float) -> tuple[float, float]:
+    """``(rate, ceiling)`` of a slow-down where there was no limit, ``observed`` messages a second
+    having been sent."""
+    seen = max(observed, LEAST_OBSERVED)
+    return slower(seen), seen * CEILING
+
+
+class Observed:
+    """How many messages a second this process sends, by key; safe between threads.
+
+    Two spans, the one under way and the one before it, so that it forgets without a timer.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = clock.now()
+        self._now: Counter[str] = Counter()
+        self._before: Counter[str] = Counter()
+
+    def count(self, *keys: str) -> None:
+        with self._lock:
+            self._turn()
+            for key in keys:
+                self._now[key] += 1
+
+    def rate(self, key: str) -> float:
+        with self._lock:
+            self._turn()
+            return (self._now[key] + self._before[key]) / (SPAN + clock.now() - self._begun)
+
+    def _turn(self) -> None:
+        passed = clock.now() - self._begun
+        if passed >= SPAN:
+            self._before = self._now if passed < 2 * SPAN else Counter()
+            self._now = Counter()
+            self._begun = clock.now()
