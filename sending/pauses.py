@@ -3,12 +3,18 @@
 A row of ``TransportPause`` is the pause. Whoever moves its ``probe_at`` forward makes the next
 try; when a try works, the row goes. Its ``failures`` are the outage that made it and the tries
 since then, the one under way included, whatever the number of lanes that ran into it.
+
+What a try is depends on what is known to be wrong. Where a session could not be opened, one that
+opens shows that it works. Where messages failed (errors in a row, a refusal of everything, any
+trouble of an HTTP backend, which opens nothing), only an answer to a message does: one message of
+one lane is let through.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.db import connection, transaction
@@ -16,32 +22,48 @@ from django.db import connection, transaction
 from subscribers.models import Account
 
 from . import clock, sql
-from .answers import said
-from .outcomes import Answer
+from .answers import Answer, Stage, said
+from .queue import Claimed
+from .sql.pauses import ERRORS, RETURN_PROBES
+from .transports import UnknownTransport, transport
 
 log = logging.getLogger("sendonce.sender")
 
 #: Seconds before the first probe; doubled per probe up to the longest wait.
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
+#: After errors in a row each probe may leave a message in doubt, so there are fewer of them.
+LONGEST_WAIT_OF_ERRORS = 600.0
+#: What happened here says that no session could be had.
+_OPENING = frozenset({Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.TLS, Stage.AUTH})
+
+#: ``(alias, account)``; account None: the transport itself, for everybody.
+Whose = tuple[str, int | None]
 
 
-def pause(alias: str, account_id: int | None, answer: Answer) -> None:
+def pause(
+    alias: str,
+    account_id: int | None,
+    answer: Answer,
+    *,
+    stage: str | None = None,
+    words: str | None = None,
+) -> None:
     """Pause a transport (``account_id`` None) or one account's use of it, because of
-    ``answer``. A repeat, from another lane or a probe, only brings the latest reason: the wait
-    before the next probe has begun already."""
-    words = said(answer.code, answer.enhanced, answer.text) or "no answer"
+    ``answer``, or of what ``stage`` and ``words`` say in its place. A repeat, from another lane
+    or a probe, only brings the latest reason: the wait before the next probe has begun already."""
+    words = words or said(answer.code, answer.enhanced, answer.text) or "no answer"
+    stage = stage or str(answer.stage)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             sql.PAUSE_ALIAS if account_id is None else sql.PAUSE_ACCOUNT,
             {
                 "alias": alias,
                 "account": account_id,
-                "stage": str(answer.stage),
+                "stage": stage,
                 "code": answer.code,
                 "reason": words[:500],
                 "first": FIRST_WAIT,
-                "longest": LONGEST_WAIT,
             },
         )
         (failures,) = cursor.fetchone()
@@ -51,7 +73,7 @@ def pause(alias: str, account_id: int | None, answer: Answer) -> None:
             "event": "transport_paused",
             "transport": alias,
             "account": account_id,
-            "stage": str(answer.stage),
+            "stage": stage,
             "reason": words,
             "failures": failures,
         },
@@ -76,44 +98,104 @@ class Pauses:
     """What one process knows of the pauses, refreshed about once a second.
 
     A transport that this process probes counts as free here from the ``refresh`` that took the
-    probe until the next one, or until ``note`` says that it failed.
+    probe until the next one, or until ``note`` says that it failed; where the probe is a message,
+    only until ``let_through`` has let one pass.
     """
 
     aliases: set[str] = field(default_factory=set)
     accounts: dict[int, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     _blocked_accounts: set[tuple[str, int]] = field(default_factory=set)
-    _known: set[tuple[str, int | None]] = field(default_factory=set)
+    #: The stage of each pause.
+    _known: dict[Whose, str] = field(default_factory=dict)
+    #: Probes by message that are this process's and that no lane has begun yet.
+    _untried: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def refresh(self) -> None:
-        """Read the pauses and the accounts' transports; take probes that are due."""
+    def refresh(self) -> bool:
+        """Read the pauses and the accounts' transports; take probes that are due. Returns whether
+        any was."""
         accounts = dict(Account.objects.values_list("pk", "transport"))
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(sql.TAKE_PROBES, {"first": FIRST_WAIT, "longest": LONGEST_WAIT})
+            cursor.execute(
+                sql.TAKE_PROBES,
+                {
+                    "first": FIRST_WAIT,
+                    "longest": LONGEST_WAIT,
+                    "longest_of_errors": LONGEST_WAIT_OF_ERRORS,
+                },
+            )
             probing = {(alias, account) for alias, account in cursor.fetchall()}
+            with self._lock:
+                untried, self._untried = sorted(self._untried), set()
+            # There was nothing to send: whatever comes next shall not wait for it.
+            cursor.execute(RETURN_PROBES, {"aliases": untried})
             cursor.execute(sql.PAUSED)
             rows = cursor.fetchall()
-        blocked = {(alias, account) for alias, account, _ in rows} - probing
+        blocked = {(alias, account) for alias, account, _, _ in rows} - probing
         with self._lock:
             self.accounts = accounts
             self.aliases = {alias for alias, account in blocked if account is None}
             self._blocked_accounts = {(a, acc) for a, acc in blocked if acc is not None}
-            self._known = {(alias, account) for alias, account, _ in rows}
-            self.reasons = [f"{alias}: {reason}" for alias, _, reason in rows]
+            self._known = {(alias, account): stage for alias, account, stage, _ in rows}
+            self.reasons = [f"{alias}: {reason}" for alias, _, _, reason in rows]
+        mine = {alias for alias, account in probing if account is None}
+        by_message = {alias for alias in mine if self.probing(alias)}
+        with self._lock:
+            self._untried = by_message
+        return bool(probing)
 
     def blocks(self, alias: str, account_id: int) -> bool:
         """Whether this account's mail over this transport must wait."""
         with self._lock:
-            return alias in self.aliases or (alias, account_id) in self._blocked_accounts
+            return self._blocks(alias, account_id)
+
+    def _blocks(self, alias: str, account_id: int) -> bool:
+        return alias in self.aliases or (alias, account_id) in self._blocked_accounts
 
     def blocked_accounts(self) -> list[int]:
         return [pk for pk, alias in list(self.accounts.items()) if self.blocks(alias, pk)]
 
-    def note(self, alias: str, account_id: int | None) -> None:
-        """This process has just paused it: do not wait for the next refresh."""
+    def let_through(
+        self, alias: str, rows: Sequence[Claimed]
+    ) -> tuple[list[Claimed], list[Claimed]]:
+        """``(go, back)``: those of ``rows`` that may be tried over ``alias`` now, and those that
+        must wait. Where the transport is probed by a message that is one row, for one lane."""
+        by_message = self.probing(alias)
         with self._lock:
-            self._known.add((alias, account_id))
+            go = [r for r in rows if not self._blocks(alias, r.account_id)]
+            if go and by_message:
+                del go[1:]
+                self.aliases.add(alias)
+                self._untried.discard(alias)
+        kept = {r.id for r in go}
+        return go, [r for r in rows if r.id not in kept]
+
+    def probing(self, alias: str) -> bool:
+        """Whether ``alias`` is known to be paused, and only an answer to a message lifts it."""
+        return self.knows(alias, None) and not self.lifts_at_open(alias)
+
+    def lifts_at_open(self, alias: str) -> bool:
+        """Whether ``alias`` is known to be paused, and a session that opens shows that it works.
+
+        It does where none could be opened, over our own SMTP backend: any other may have
+        connected to nothing yet (anymail's open is a session object).
+        """
+        with self._lock:
+            stage = self._known.get((alias, None))
+        if stage not in _OPENING:
+            return False
+        try:
+            return transport(alias).takes_bytes
+        except UnknownTransport:
+            return False
+
+    def note(self, alias: str, account_id: int | None, stage: str = "") -> None:
+        """This process has just paused it, at this stage of a hand-over (or for errors in a row):
+        do not wait for the next refresh."""
+        with self._lock:
+            if self._known.get((alias, account_id)) != ERRORS:
+                self._known[alias, account_id] = stage
             if account_id is None:
                 self.aliases.add(alias)
             else:
@@ -130,9 +212,9 @@ class Pauses:
             self.aliases.add(alias)
 
     def worked(self, alias: str, account_id: int | None) -> None:
-        """It took something (for ``account_id`` None: a session opened): lift the pause."""
+        """It took something (for ``account_id`` None: see ``lifts_at_open``): lift the pause."""
         with self._lock:
-            self._known.discard((alias, account_id))
+            self._known.pop((alias, account_id), None)
             if account_id is None:
                 self.aliases.discard(alias)
             else:

@@ -5,19 +5,25 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
+from django.test import override_settings
 
 from sending import clock
 from sending.answers import Answer, Stage
 from sending.models import TransportPause
 from sending.pauses import LastSuccess, Pauses, lift, pause
+from sending.queue import Claimed
+from sending.sql.pauses import ERRORS
 from subscribers.models import Account
-from tests.factories import AccountFactory
+from tests.factories import AccountFactory, SendFactory
 
 from .racing import Race
+from .rows import held
 
 REFUSED = Answer(Stage.CONNECT, None, "", "connection refused")
+LOST = Answer(Stage.DOT, None, "", "connection lost")
 SENDER = Answer(Stage.MAIL, 550, "5.7.1", "sender not allowed")
 
 
@@ -204,6 +210,148 @@ def test_a_long_reason_is_cut_and_an_empty_one_named() -> None:
     assert len(TransportPause.objects.get().reason) == 500
     pause("relay", None, Answer(Stage.CONNECT, None))
     assert TransportPause.objects.get().reason == "no answer"
+
+
+# --- what shows that it works --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stage", "alias", "at_open"),
+    [
+        ("connect", "default", True),
+        ("greeting", "default", True),
+        ("auth", "default", True),
+        # Over a backend that is not ours, opening may have connected to nothing.
+        ("connect", "locmem", False),
+        ("auth", "locmem", False),
+        ("connect", "no such alias", False),
+        ("mail", "default", False),
+        ("rcpt", "default", False),
+        ("http", "locmem", False),
+        (ERRORS, "default", False),
+        ("", "default", False),
+    ],
+)
+def test_whether_a_session_that_opens_lifts_the_pause(
+    stage: str, alias: str, at_open: bool
+) -> None:
+    transports = {
+        "default": {"BACKEND": "sending.smtp.EmailBackend"},
+        "locmem": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"},
+    }
+    known = Pauses()
+    with override_settings(SENDONCE={**settings.SENDONCE, "TRANSPORTS": transports}):
+        assert not known.lifts_at_open(alias)
+        assert not known.probing(alias)
+        known.note(alias, None, stage)
+        assert known.lifts_at_open(alias) is at_open
+        assert known.probing(alias) is not at_open
+
+
+def _claimed(*accounts: Account) -> list[Claimed]:
+    return [
+        held(SendFactory.create(transactional=True, claimed=True, account=account))
+        for account in accounts
+    ]
+
+
+def _failed_in_a_row(words: str = "10 errors in a row: dot: connection lost") -> None:
+    pause("relay", None, LOST, stage=ERRORS, words=words)
+
+
+@pytest.mark.django_db
+def test_what_is_probed_by_a_message_lets_one_through_for_one_lane() -> None:
+    account = _account("relay")
+    rows = _claimed(account, account, account)
+    _failed_in_a_row()
+    assert _known().let_through("relay", rows) == ([], rows)
+    _make_due()
+    known = _known()
+    assert not known.blocks("relay", account.pk)
+    assert known.let_through("relay", rows) == (rows[:1], rows[1:])
+    assert known.let_through("relay", rows) == ([], rows), "the next lane waits"
+    assert known.blocks("relay", account.pk)
+    known.worked("relay", None)
+    assert known.let_through("relay", rows) == (rows, [])
+
+
+@pytest.mark.django_db
+def test_where_a_session_shows_it_a_whole_lot_may_try() -> None:
+    account = _account("default")
+    rows = _claimed(account, account)
+    pause("default", None, REFUSED)
+    _make_due()
+    assert _known().let_through("default", rows) == (rows, [])
+
+
+@pytest.mark.django_db
+def test_a_probe_that_nobody_had_a_message_for_is_anybodys_again() -> None:
+    (row,) = _claimed(_account("relay"))
+    _failed_in_a_row()
+    _make_due()
+    here = _known()
+    assert TransportPause.objects.get().failures == 2
+    assert here.refresh() is False, "for a moment it is the others'"
+    assert TransportPause.objects.get().failures == 1
+    there = _known()
+    assert there.let_through("relay", [row]) == ([row], [])
+    there.refresh()
+    assert there.refresh() is False
+    assert TransportPause.objects.get().failures == 2, "this one was made"
+
+
+@pytest.mark.django_db
+def test_only_a_blocked_accounts_rows_wait() -> None:
+    refused, other = _account("relay"), _account("relay")
+    rows = _claimed(refused, other)
+    pause("relay", refused.pk, SENDER)
+    assert _known().let_through("relay", rows) == (rows[1:], rows[:1])
+
+
+@pytest.mark.django_db
+def test_a_refresh_says_whether_a_probe_is_ours() -> None:
+    _failed_in_a_row()
+    known = Pauses()
+    assert known.refresh() is False
+    _make_due()
+    assert known.refresh() is True
+    assert known.refresh() is False
+
+
+@pytest.mark.django_db
+def test_errors_in_a_row_say_so_and_stay_that_whatever_a_probe_meets() -> None:
+    _failed_in_a_row()
+    row = TransportPause.objects.get()
+    assert (row.stage, row.reason) == (ERRORS, "10 errors in a row: dot: connection lost")
+    known = _known()
+    assert known.reasons == ["relay: 10 errors in a row: dot: connection lost"]
+    # The probe finds the relay closed for a moment: that it opens again shows nothing of messages.
+    pause("relay", None, REFUSED)
+    known.note("relay", None, "connect")
+    assert known.probing("relay")
+    row.refresh_from_db()
+    assert (row.stage, row.reason) == (ERRORS, "connection refused")
+    assert _known().probing("relay")
+
+
+@pytest.mark.django_db
+def test_errors_in_a_row_outrank_a_pause_that_a_session_would_lift() -> None:
+    pause("relay", None, REFUSED)
+    _failed_in_a_row()
+    assert TransportPause.objects.get().stage == ERRORS
+
+
+@pytest.mark.django_db
+def test_after_errors_the_probes_grow_rare() -> None:
+    rows = _claimed(_account("relay"))
+    _failed_in_a_row()
+    seen = [_wait_and_failures()[0]]
+    for _ in range(12):
+        _make_due()
+        assert _known().let_through("relay", rows) == (rows, [])  # in vain
+        seen.append(_wait_and_failures()[0])
+    expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]
+    assert all(w <= e < w + 0.9 for w, e in zip(seen, expected, strict=True)), seen
 
 
 def test_a_recent_success_is_recent_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
