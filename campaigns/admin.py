@@ -211,6 +211,7 @@ class CampaignAdmin(StyledMedia, VerbAdmin, ScopedAdmin):
             ],
             "approvals": campaign.approvals.all()[:20],
             "ledger": self._ledger(request, campaign),
+            "brakes": hooks.brakes(campaign.pk) if campaign.started_at else [],
         }
 
     def _ledger(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any] | None:

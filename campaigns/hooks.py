@@ -17,6 +17,10 @@ def _no_counts(campaign_id: int) -> dict[str, int]:
     return {}
 
 
+def _no_brakes(campaign_id: int) -> list[tuple[str, str]]:
+    return []
+
+
 #: ``(campaign id) -> bool``: is any row of it open? Asked by ``finish`` behind the gate.
 open_rows: Hook[[int], bool] = Hook(_no_open_rows)
 
@@ -25,3 +29,6 @@ cancel_rows: Hook[[int], int] = Hook(_cancel_nothing)
 
 #: ``(campaign id) -> {status: rows, ..., "audience": people}``.
 counts: Hook[[int], dict[str, int]] = Hook(_no_counts)
+
+#: ``(campaign id) -> [(what, its count and limit in words), ...]``: what may pause it.
+brakes: Hook[[int], list[tuple[str, str]]] = Hook(_no_brakes)

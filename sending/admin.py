@@ -1,4 +1,8 @@
-"""The admin of the ledger: read-only, but for deciding about doubt and lifting a pause."""
+"""The admin of the ledger: read-only, but for deciding about doubt.
+
+What holds mail back (pauses, limits, brakes) is in ``admin_limits``, what providers tell in
+``admin_webhooks``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -15,7 +19,6 @@ from django.utils import timezone
 from campaigns.models import Campaign
 from subscribers.admin import AddressSearch, StyledMedia
 from subscribers.confirming import confirmation
-from subscribers.models import Account
 from subscribers.scoping import (
     AccountFilter,
     ReadOnly,
@@ -24,10 +27,25 @@ from subscribers.scoping import (
     account_ids,
 )
 
-from . import doubt, pauses
+from . import doubt
+from .admin_limits import CampaignHealthAdmin, RateLimitAdmin, TransportPauseAdmin
+from .admin_webhooks import ProviderEventAdmin, WebhookCountAdmin
 from .answers import said
-from .models import DeliveryEvent, Installation, Send, TransportPause, Worker
+from .models import DeliveryEvent, Installation, Send, Worker
 from .status import worker_state
+from .wording import kind_words, reason_words, words
+
+__all__ = [
+    "CampaignHealthAdmin",
+    "DeliveryEventAdmin",
+    "InstallationAdmin",
+    "ProviderEventAdmin",
+    "RateLimitAdmin",
+    "SendAdmin",
+    "TransportPauseAdmin",
+    "WebhookCountAdmin",
+    "WorkerAdmin",
+]
 
 #: Rows that one action decides about; more than that is a policy, not a look at each.
 MOST_DECIDED = 1000
@@ -73,6 +91,9 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
                     "handed_at",
                     "sent_at",
                     "settle_at",
+                    "replay_until",
+                    "replays",
+                    "via",
                     "provider_message_id",
                     "worker",
                     "lease_until",
@@ -85,7 +106,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("context")
+        return super().get_queryset(request).defer("context", "frozen")
 
     @admin.display(description="recipient")
     def recipient(self, obj: Send) -> str:
@@ -97,12 +118,12 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
 
     @admin.display(description="last answer")
     def answer(self, obj: Send) -> str:
-        words = said(obj.answer_code, obj.answer_enhanced, obj.answer_text)
-        return f"{obj.answer_stage}: {words}" if words else obj.answer_stage or "-"
+        told = said(obj.answer_code, obj.answer_enhanced, obj.answer_text)
+        return f"{obj.answer_stage}: {told}" if told else obj.answer_stage or "-"
 
     @admin.display(description="why")
     def why(self, obj: Send) -> str:
-        return obj.reason.replace("_", " ") or "-"
+        return words(obj.reason) or "-"
 
     @admin.display(description="when")
     def moment(self, obj: Send) -> str:
@@ -184,6 +205,9 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
                 list_url=reverse(list_url, current_app=self.admin_site.name),
                 decisions=self._decisions(request, obj),
                 is_canceled=_is_canceled(obj),
+                is_replayed=bool(
+                    obj.settle_at and obj.replay_until and obj.replay_until > timezone.now()
+                ),
                 zone=ZoneInfo(obj.account.timezone),
             )
         return super().render_change_form(request, context, add, change, form_url, obj)
@@ -206,29 +230,68 @@ def _is_canceled(send: Send) -> bool:
 
 def _told(event: DeliveryEvent) -> dict[str, Any]:
     """One event of a send's story, in words."""
-    words = said(event.code, event.enhanced, event.text)
+    answer = said(event.code, event.enhanced, event.text)
     return {
         "at": event.at,
-        "what": event.kind.replace("_", " "),
-        "why": event.reason.replace("_", " ") or "-",
+        "what": kind_words(event.kind, event.stage),
+        "why": reason_words(event.reason, known=event.known) or "-",
         "attempt": event.attempt or "-",
-        "answer": ": ".join(filter(None, (event.stage, words))) or "-",
+        "answer": ": ".join(filter(None, (event.stage, answer))) or "-",
         "by": event.by_name or "-",
     }
 
 
+class UnclassifiedFilter(admin.SimpleListFilter):
+    """The answers that no rule knows. The only filter beside the account's: it has an index."""
+
+    title = "answers"
+    parameter_name = "known"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("no", "Unclassified")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(known=False) if self.value() == "no" else queryset
+
+
 @admin.register(DeliveryEvent)
 class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
-    list_display = ("at", "kind", "recipient", "reason", "stage", "code", "text")
+    """Every end of a hand-over that was no success, and what providers told later."""
+
+    list_display = ("at", "event", "recipient", "answer")
     list_select_related = ("send",)
-    list_filter = (AccountFilter,)
+    list_filter = (UnclassifiedFilter, AccountFilter)
     sortable_by = ()
     search_fields = ("event_id__exact",)
     search_help_text = "A provider's event id."
+    fields = (
+        "at", "what", "why", "answer", "attempt", "send", "account", "by_name", "event_id"
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("send__context", "send__frozen")
+
+    @admin.display(description="what")
+    def event(self, obj: DeliveryEvent) -> str:
+        why = "" if obj.reason == obj.kind else obj.reason
+        return ": ".join(filter(None, (words(obj.kind), reason_words(why, known=obj.known))))
+
+    @admin.display(description="what")
+    def what(self, obj: DeliveryEvent) -> str:
+        return kind_words(obj.kind, obj.stage)
 
     @admin.display(description="recipient")
     def recipient(self, obj: DeliveryEvent) -> str:
         return (obj.send.email or "erased person") if obj.send else "-"
+
+    @admin.display(description="why")
+    def why(self, obj: DeliveryEvent) -> str:
+        return reason_words(obj.reason, known=obj.known) or "-"
+
+    @admin.display(description="answer")
+    def answer(self, obj: DeliveryEvent) -> str:
+        told = said(obj.code, obj.enhanced, obj.text)
+        return ": ".join(filter(None, (obj.stage, told))) or "-"
 
 
 @admin.register(Worker)
@@ -248,37 +311,6 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     @admin.display(description="state")
     def state(self, obj: Any) -> str:
         return worker_state(obj.ended, obj.seen, obj.db_now)
-
-
-@admin.register(TransportPause)
-class TransportPauseAdmin(StyledMedia, ReadOnly, ScopedAdmin):
-    """What takes no mail now, and why. Deleting a pause lifts it: the next message tries."""
-
-    list_display = ("alias", "whose", "reason", "since", "failures", "probe_at")
-    list_select_related = ("account",)
-    sortable_by = ()
-
-    @admin.display(description="account")
-    def whose(self, obj: TransportPause) -> str:
-        return str(obj.account) if obj.account else "all that use it"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        every = admin.ModelAdmin.get_queryset(self, request)
-        ids = account_ids(request)
-        if ids is None:
-            return every
-        used = Account.objects.filter(pk__in=ids).values("transport")
-        return every.filter(Q(account__in=ids) | Q(account__isnull=True, alias__in=used))
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # The transport itself is everybody's: one tenant's staff do not lift its pause.
-        may = admin.ModelAdmin.has_delete_permission(self, request, obj)
-        return (
-            may and obj is not None and (obj.account_id is not None or account_ids(request) is None)
-        )
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        pauses.lift(obj.alias, obj.account_id)
 
 
 @admin.register(Installation)

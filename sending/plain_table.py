@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 GAP = "  "
+#: The most rows of one list; a status that scrolls is none.
+MOST = 50
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -33,6 +35,13 @@ def table(
         ).rstrip()
         for row in cells
     ]
+
+
+def listed(header: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """A table of the first ``MOST`` rows, indented, and how many more there are."""
+    yield from table(header, rows[:MOST], indent="  ")
+    if len(rows) > MOST:
+        yield f"  and {len(rows) - MOST:,} more; --json has all of them"
 
 
 def width(text: str) -> int:
@@ -91,3 +100,8 @@ def ago(then: datetime, now: datetime) -> str:
     passed: timedelta = now - then
     seconds = passed.total_seconds()
     return f"in {duration(-seconds)}" if seconds < 0 else f"{duration(seconds)} ago"
+
+
+def due(then: datetime, now: datetime) -> str:
+    """``is due``, or ``in 30 s``."""
+    return "is due" if then <= now else ago(then, now)

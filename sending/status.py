@@ -12,21 +12,36 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
-from django.db.models import Count, F, Min, Q
+from django.db.models import Case, Count, F, Max, Min, Q, When
+from django.db.models.functions import Now
 
 from campaigns.models import Campaign
 
 from .answers import said
 from .models import DeliveryEvent, Send, TransportPause, Worker
+from .status_limits import (
+    RECENT,
+    HealthFact,
+    LimitFact,
+    PaceFact,
+    UnclassifiedFact,
+    WebhookFact,
+    health,
+    paces,
+    slowed_limits,
+    unclassified,
+    webhooks,
+)
 
 #: A worker that was seen so long ago is lost: it beats every two seconds.
 ALIVE_WITHIN = timedelta(seconds=10)
-#: How far back workers that are gone, campaigns that are over, and failures are told.
-RECENT = timedelta(days=1)
-#: The latest events that failures are grouped from; ``Status.failures_since`` says how far back
-#: they reached.
-EVENTS = 2000
-FAILURES = ("bounced", "failed", "in_doubt", "retry")
+#: The latest events among which failures are looked for: providers tell of every delivery, too.
+#: ``Status.failures_since`` says how far back they reached.
+EVENTS = 20_000
+FAILURES = (
+    "bounced", "failed", "in_doubt", "retry",
+    "hard_bounce", "soft_bounce", "rejected", "deferred", "complained",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,8 @@ class CampaignFact:
     in_doubt: int
     building: bool
     next_retry: datetime | None
+    health: HealthFact | None
+    pace: PaceFact | None
     rate: float | None = None
 
 
@@ -80,6 +97,7 @@ class PauseFact:
     transport: str
     account: str | None
     stage: str
+    code: int | None
     reason: str
     since: datetime
     failures: int
@@ -89,13 +107,16 @@ class PauseFact:
 @dataclass(frozen=True, slots=True)
 class DoubtFact:
     """Rows in doubt; ``campaign`` None: transactional. ``settles_at`` is when the first of them
-    is settled by the account's policy, None when they are held for evidence or a person."""
+    is replayed or settled by the account's policy, None when they are held for evidence or a
+    person. ``replayed_until`` is set where their transport deduplicates: they are replayed until
+    then at the latest, and held afterwards."""
 
     campaign: int | None
     name: str
     reason: str
     rows: int
     settles_at: datetime | None
+    replayed_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +158,9 @@ class Status:
     doubts: list[DoubtFact]
     failures: list[FailureFact]
     failures_since: datetime
+    limits: list[LimitFact]
+    webhooks: WebhookFact
+    unclassified: UnclassifiedFact
 
 
 def status() -> Status:
@@ -152,6 +176,9 @@ def status() -> Status:
         doubts=doubts(),
         failures=failures(now),
         failures_since=failures_since(now),
+        limits=slowed_limits(now),
+        webhooks=webhooks(now),
+        unclassified=unclassified(now),
     )
 
 
@@ -214,6 +241,8 @@ def campaigns(now: datetime) -> list[CampaignFact]:
         .values_list("campaign")
         .annotate(first=Min("next_attempt_at"))
     )
+    healths = health(ids)
+    limited = paces([campaign for campaign in chosen if campaign.status == "sending"], now)
     return [
         _campaign_fact(
             campaign,
@@ -222,6 +251,8 @@ def campaigns(now: datetime) -> list[CampaignFact]:
             retry=retry[campaign.pk],
             in_doubt=doubt[campaign.pk],
             next_retry=due.get(campaign.pk),
+            health=healths.get(campaign.pk),
+            pace=limited.get(campaign.pk),
         )
         for campaign in chosen
     ]
@@ -235,6 +266,8 @@ def _campaign_fact(
     retry: int,
     in_doubt: int,
     next_retry: datetime | None,
+    health: HealthFact | None,
+    pace: PaceFact | None,
 ) -> CampaignFact:
     started = campaign.started_at is not None
     left = queued + in_flight + retry
@@ -257,6 +290,8 @@ def _campaign_fact(
         in_doubt=in_doubt,
         building=campaign.status in ("sending", "paused") and campaign.built_at is None,
         next_retry=next_retry,
+        health=health,
+        pace=pace,
     )
 
 
@@ -284,6 +319,7 @@ def pauses() -> list[PauseFact]:
             transport=pause.alias,
             account=pause.account.slug if pause.account else None,
             stage=pause.stage,
+            code=pause.code,
             reason=pause.reason,
             since=pause.since,
             failures=pause.failures,
@@ -294,13 +330,15 @@ def pauses() -> list[PauseFact]:
 
 
 def doubts() -> list[DoubtFact]:
-    """Rows in doubt by campaign and reason, most first."""
+    """Rows in doubt by campaign, reason and whether they are being replayed, most first."""
+    replayed = Q(settle_at__isnull=False, replay_until__gt=Now())
     rows = (
         Send.objects.filter(status="in_doubt")
         .order_by()
-        .values("campaign", "reason", name=F("campaign__name"))
-        .annotate(n=Count("pk"), settles=Min("settle_at"))
-        .order_by("-n", "campaign", "reason")
+        .annotate(replayed=Case(When(replayed, then=True), default=False))
+        .values("campaign", "reason", "replayed", name=F("campaign__name"))
+        .annotate(n=Count("pk"), settles=Min("settle_at"), until=Max("replay_until"))
+        .order_by("-n", "campaign", "reason", "replayed")
     )
     return [
         DoubtFact(
@@ -309,6 +347,7 @@ def doubts() -> list[DoubtFact]:
             reason=row["reason"],
             rows=row["n"],
             settles_at=row["settles"],
+            replayed_until=row["until"] if row["replayed"] else None,
         )
         for row in rows
     ]
@@ -316,13 +355,15 @@ def doubts() -> list[DoubtFact]:
 
 def failures(now: datetime) -> list[FailureFact]:
     """The latest events that were no success, grouped by kind and reason, most first."""
-    latest = DeliveryEvent.objects.order_by("-pk").values_list(
-        "kind", "reason", "at", "code", "enhanced", "text"
-    )
+    failed = DeliveryEvent.objects.filter(kind__in=FAILURES, at__gte=now - RECENT)
+    oldest = _oldest_looked_at()
+    if oldest is not None:
+        failed = failed.filter(pk__gte=oldest[0])
     groups: dict[tuple[str, str], list[tuple[datetime, str]]] = {}
-    for kind, reason, at, code, enhanced, text in latest[:EVENTS]:
-        if kind in FAILURES and at >= now - RECENT:
-            groups.setdefault((kind, reason), []).append((at, said(code, enhanced, text)))
+    for kind, reason, at, code, enhanced, text in failed.order_by("-pk").values_list(
+        "kind", "reason", "at", "code", "enhanced", "text"
+    ):
+        groups.setdefault((kind, reason), []).append((at, said(code, enhanced, text)))
     return sorted(
         (
             FailureFact(
@@ -336,9 +377,14 @@ def failures(now: datetime) -> list[FailureFact]:
 
 def failures_since(now: datetime) -> datetime:
     """How far back ``failures`` looked: a day, or to the oldest of the latest ``EVENTS``."""
-    latest = DeliveryEvent.objects.order_by("-pk").values_list("at", flat=True)
-    oldest = latest[EVENTS - 1 : EVENTS]
-    return max(now - RECENT, *oldest) if oldest else now - RECENT
+    oldest = _oldest_looked_at()
+    return now - RECENT if oldest is None else max(now - RECENT, oldest[1])
+
+
+def _oldest_looked_at() -> tuple[int, datetime] | None:
+    """The number and the time of the oldest of the latest ``EVENTS``; None: there are fewer."""
+    latest = DeliveryEvent.objects.order_by("-pk").values_list("pk", "at")
+    return next(iter(latest[EVENTS - 1 : EVENTS]), None)
 
 
 def rate(before: CampaignFact, after: CampaignFact, seconds: float) -> float | None:

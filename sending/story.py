@@ -44,11 +44,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to one of the sends."""
+    """Something that happened to one of the sends, as far as it was no success; what a provider
+    told later is among it. ``known`` False: no rule fitted the answer, a cautious guess decided.
+    """
 
     at: datetime
     kind: str
     reason: str
+    known: bool
     stage: str
     code: int | None
     enhanced: str
@@ -59,7 +62,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One message to the address; ``campaign`` None: a transactional one, named by its job."""
+    """One message to the address; ``campaign`` None: a transactional one, named by its job.
+
+    ``settle_at``: when a doubt is settled by itself; by ``replays`` under the same key until
+    ``replay_until``, else by the account's policy.
+    """
 
     send: int
     account: str
@@ -72,6 +79,9 @@ class Chapter:
     handed_at: datetime | None
     sent_at: datetime | None
     next_attempt_at: datetime | None
+    settle_at: datetime | None
+    replay_until: datetime | None
+    replays: int
     answer: str
     events: list[Event]
 
@@ -179,6 +189,7 @@ def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
                 at=event.at,
                 kind=event.kind,
                 reason=event.reason,
+                known=event.known,
                 stage=event.stage,
                 code=event.code,
                 enhanced=event.enhanced,
@@ -200,6 +211,9 @@ def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
             handed_at=row.handed_at,
             sent_at=row.sent_at,
             next_attempt_at=row.next_attempt_at if row.status == Send.Status.RETRY else None,
+            settle_at=row.settle_at,
+            replay_until=row.replay_until,
+            replays=row.replays,
             answer=said(row.answer_code, row.answer_enhanced, row.answer_text),
             events=events[row.pk],
         )

@@ -64,11 +64,27 @@ class AccountAdmin(StyledMedia, ScopedAdmin):
     search_fields = ("name__istartswith", "slug__startswith")
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
-        (None, {"fields": ("name", "slug", "members")}),
+        (None, {"fields": ("name", "slug", "members", "notices")}),
         ("Sender", {"fields": ("from_name", "from_email", "reply_to", "postal_address")}),
         (
             "Sending",
             {"fields": ("timezone", "transport", "in_doubt_policy", "second_approver")},
+        ),
+        ("Limits", {"fields": ("max_per_hour",)}),
+        (
+            "Retries",
+            {
+                "fields": ("max_attempts", "retry_waits"),
+                "description": "What becomes of a message that is refused for now.",
+            },
+        ),
+        (
+            "Brakes",
+            {
+                "fields": ("max_bounce_rate", "max_complaint_rate", "max_refusals"),
+                "description": "A campaign that reaches one of these is paused and says why, "
+                "until somebody resumes it. A rate counts once there is enough to judge by.",
+            },
         ),
     )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from zoneinfo import available_timezones
 
 from django import forms
-from django.contrib.admin.widgets import AdminEmailInputWidget
+from django.contrib.admin.widgets import (
+    AdminBigIntegerFieldWidget,
+    AdminEmailInputWidget,
+    AdminIntegerFieldWidget,
+    AdminTextInputWidget,
+)
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
@@ -51,22 +57,113 @@ class AddressField(forms.CharField):
             raise ValidationError(str(error)) from error
 
 
+WAITS_HELP = (
+    "Before the 2nd, the 3rd, ... attempt, separated by commas; the last one repeats. Each is "
+    "spread by a fifth either way, and a time that the other side asks for wins. Blank: 30, 120, "
+    "480, 1800, 3600."
+)
+
+
+class WaitsField(forms.CharField):
+    """Seconds separated by commas, as a list of whole numbers; each of them 1 second to a day."""
+
+    shortest, longest, most = 1, 86_400, 20
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else ", ".join(map(str, value))
+
+    def clean(self, value: Any) -> Any:
+        return self._parsed(super().clean(value))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return list(initial or ()) != self.clean(data)
+        except ValidationError:
+            return True
+
+    def _parsed(self, text: str) -> list[int]:
+        words = [word.strip() for word in text.split(",")] if text else []
+        if len(words) > self.most:
+            raise ValidationError(f"At most {self.most} waits, not {len(words)}.")
+        return [self._wait(word) for word in words]
+
+    def _wait(self, word: str) -> int:
+        if not word:
+            raise ValidationError("A wait is missing between two commas.")
+        # Nine digits at most: longer ones are out of range, and may be longer than int() takes.
+        if not re.fullmatch("[0-9]{1,9}", word):
+            shown = word if len(word) <= 20 else f"{word[:17]}..."
+            raise ValidationError(f"\u201c{shown}\u201d is no whole number of seconds.")
+        if not self.shortest <= int(word) <= self.longest:
+            raise ValidationError(
+                f"{int(word)} is out of range: a wait is {self.shortest} to {self.longest} seconds "
+                f"(a day)."
+            )
+        return int(word)
+
+
 class AccountForm(forms.ModelForm):
+    retry_waits = WaitsField(
+        required=False,
+        label="Waits (seconds)",
+        widget=AdminTextInputWidget(attrs={"placeholder": "30, 120, 480, 1800, 3600"}),
+        help_text=WAITS_HELP,
+    )
+
     class Meta:
         model = Account
         fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
+        labels = {
+            "notices": "Mail its members",
+            "max_per_hour": "Messages an hour",
+            "retry_waits": "Waits (seconds)",
+            "max_attempts": "Attempts",
+            "max_bounce_rate": "Bounces (%)",
+            "max_complaint_rate": "Complaints (%)",
+            "max_refusals": "Refusals in a row",
+        }
+        widgets = {
+            "max_per_hour": AdminBigIntegerFieldWidget(),
+            "max_bounce_rate": AdminIntegerFieldWidget(attrs={"step": "0.01"}),
+            "max_complaint_rate": AdminIntegerFieldWidget(attrs={"step": "0.01"}),
+        }
+        help_texts = {
+            "notices": "When a campaign is paused by a brake, is finished, or has messages in "
+            "doubt.",
+            "max_per_hour": "The most that this account sends, campaigns and single messages "
+            "together, spread evenly over the hour. Blank: no limit of its own; its transport's "
+            "still holds.",
+            "max_attempts": "How often a message is tried that is refused for now (greylisting, a "
+            "full mailbox, a busy server) before it has failed. 1 to 20.",
+            "retry_waits": WAITS_HELP,
+            "max_bounce_rate": "Dead addresses, of the recipients who were tried so far. Providers "
+            "look into an account at about 5 %.",
+            "max_complaint_rate": "People who called it spam, of those who got it so far. The "
+            "large mailbox providers ask for less than 0.1 %.",
+            "max_refusals": "Messages one after another that are refused because of the sender, "
+            "not of the recipient: a blocked address, the content, a used up quota.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._offer("timezone", sorted(available_timezones()))
-        self._offer("transport", sorted(conf.TRANSPORTS))
+        self._offer("transport", sorted(conf.TRANSPORTS), unknown="not configured")
 
-    def _offer(self, name: str, known: list[str]) -> None:
+    def _offer(self, name: str, known: list[str], unknown: str = "") -> None:
         """A choice of what there is, and of what is stored although it is no more."""
         if name in self.fields:
             stored = getattr(self.instance, name)
-            names = known if stored in known else [stored, *known]
-            self.fields[name].widget = forms.Select(choices=[(n, n) for n in names])
+            choices = [(n, n) for n in known]
+            if stored not in known:
+                choices.insert(0, (stored, f"{stored} ({unknown})" if unknown else stored))
+            self.fields[name].widget = forms.Select(choices=choices)
+
+    def clean_transport(self) -> str:
+        alias: str = self.cleaned_data["transport"]
+        # One that is stored and configured no more may stay: other fields can still be changed.
+        if alias not in conf.TRANSPORTS and alias != self.initial.get("transport"):
+            raise ValidationError(f"There is no transport \u201c{alias}\u201d in the settings.")
+        return alias
 
 
 class SubscriberForm(forms.ModelForm):

@@ -14,8 +14,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from campaigns.models import Campaign
+from sending import plain_table, status_text, story, story_text
 from sending import status as facts
-from sending import status_text, story
 from sending.ledger import STATUSES
 from sending.management.commands import sender_status
 from sending.models import DeliveryEvent, Send, TransportPause, Worker
@@ -303,7 +303,7 @@ def test_a_rate_is_taken_from_two_looks() -> None:
 def test_a_long_list_is_whole_as_json_and_says_as_text_what_it_leaves_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(status_text, "MOST", 2)
+    monkeypatch.setattr(plain_table, "MOST", 2)
     now = timezone.now()
     first = CampaignFactory.create(name="runs longest", sending=True)
     over = CampaignFactory.create(name="is over", sent=True)
@@ -357,7 +357,7 @@ def test_a_long_story_is_whole_as_json_and_says_as_text_what_it_leaves_out() -> 
         SendFactory.create(campaign=campaign, subscriber=person, sent=True)
     told = story.story("ann@example.org", most=2)
     assert ([chapter.name for chapter in told.chapters], told.older) == (["No 1", "No 2"], 1)
-    lines = status_text.story_lines(told, timezone.now())
+    lines = story_text.story_lines(told, timezone.now())
     assert "  and 1 older, not told here; --json has all of them" in lines
     for most in (3, 4, None):
         assert story.story("ann@example.org", most=most).older == 0

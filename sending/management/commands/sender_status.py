@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
 from sending import status as facts
-from sending import status_text
+from sending import status_text, story_text
 from sending.story import MOST, story
 
 #: Seconds between the two looks that a rate is taken from.
@@ -20,8 +20,9 @@ SAMPLE_S = 1.0
 
 class Command(BaseCommand):
     help = (
-        "Show senders, campaigns, paused transports, doubt, retries and the latest failures; "
-        "with --address everything that one address got or did not get, and why."
+        "Show senders, campaigns, paused transports, slowed limits, doubt, retries, webhooks and "
+        "the latest failures; with --address everything that one address got or did not get, and "
+        "why."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -31,7 +32,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["address"] is not None:
             told = story(options["address"], most=None if options["json"] else MOST)
-            lines = status_text.story_lines(told, facts.database_time())
+            lines = story_text.story_lines(told, facts.database_time())
             self._show(asdict(told), lines, as_json=options["json"])
             return
         seen = look()

@@ -1,0 +1,275 @@
+"""The admin of what holds mail back: paused transports, slowed limits, the brakes' counts.
+
+All are read-only; a pause and a slow-down may be lifted by hand, which asks first.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.text import capfirst
+
+from subscribers.admin import StyledMedia
+from subscribers.models import Account
+from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
+
+from . import pauses, slow_downs
+from .models import CampaignHealth, RateLimit, TransportPause
+from .status_limits import health_fact
+from .wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble
+
+
+class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
+    """Rows that are in the way of mail. To delete one lifts it; nothing else can be done to it.
+
+    ``lift_title``: what it is in words; ``lift_warning``: what lifting it does; ``lift_done``:
+    what is said afterwards.
+    """
+
+    change_form_template = "admin/sendonce_sending/lift/change_form.html"
+    delete_confirmation_template = "admin/sendonce_sending/lift/confirmation.html"
+    lift_title = ""
+    lift_button = ""
+    lift_warning = ""
+    lift_done = ""
+
+    def is_shared(self, obj: Any) -> bool:
+        """Whether it holds back others' mail too: one tenant's staff do not lift it."""
+        raise NotImplementedError
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return (
+            obj is not None
+            and admin.ModelAdmin.has_delete_permission(self, request, obj)
+            and (account_ids(request) is None or not self.is_shared(obj))
+        )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        every = admin.ModelAdmin.get_queryset(self, request)
+        ids = account_ids(request)
+        return every if ids is None else self.concerning(every, ids)
+
+    def concerning(self, every: QuerySet[Any], ids: list[int]) -> QuerySet[Any]:
+        """Those of ``every`` that hold back mail of these accounts."""
+        raise NotImplementedError
+
+    def render_change_form(
+        self,
+        request: Any,
+        context: Any,
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        context["show_delete"] = False
+        if obj is not None and self.has_delete_permission(request, obj):
+            name = f"admin:{self.opts.app_label}_{self.opts.model_name}_delete"
+            args = [quote(obj.pk)]
+            context.update(
+                lift_title=self.lift_title,
+                lift_button=self.lift_button,
+                lift_url=reverse(name, args=args, current_app=self.admin_site.name),
+            )
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        words = {"lift_button": self.lift_button, "lift_warning": self.lift_warning}
+        return super().delete_view(
+            request, object_id, {**words, "title": self.lift_button, **(extra_context or {})}
+        )
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
+        self.message_user(request, f"{self.lift_done}: {obj_display}.", messages.SUCCESS)
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return HttpResponseRedirect(reverse(name, current_app=self.admin_site.name))
+
+
+@admin.register(TransportPause)
+class TransportPauseAdmin(Liftable):
+    """What takes no mail now, and why. Deleting a pause lifts it: the next message tries."""
+
+    list_display = ("alias", "whose", "trouble", "reason", "since", "tries", "next_try")
+    list_select_related = ("account",)
+    sortable_by = ()
+    fieldsets = (
+        (None, {"fields": ("alias", "whose", "trouble", "reason", "lifted_by")}),
+        ("Tries", {"fields": ("since", "tries", "next_try", "stage", "code")}),
+    )
+    lift_title = "Takes no mail now"
+    lift_button = "Lift the pause"
+    lift_warning = (
+        "The next message tries it. If the trouble is still there, it is paused again; nothing "
+        "is lost by that, and no attempt of a recipient is spent."
+    )
+    lift_done = "Lifted"
+
+    @admin.display(description="for")
+    def whose(self, obj: TransportPause) -> str:
+        return str(obj.account) if obj.account else "everybody"
+
+    @admin.display(description="trouble")
+    def trouble(self, obj: TransportPause) -> str:
+        return capfirst(trouble(obj.stage, obj.code, whose=self._account(obj)))
+
+    @admin.display(description="what lifts it")
+    def lifted_by(self, obj: TransportPause) -> str:
+        what = remedy(obj.stage, obj.code, whose=self._account(obj))
+        return f"{what} Senders try by themselves: the first try that works lifts the pause."
+
+    @admin.display(description="tries")
+    def tries(self, obj: TransportPause) -> int:
+        return obj.failures
+
+    @admin.display(description="next try")
+    def next_try(self, obj: TransportPause) -> str:
+        return "due" if obj.probe_at <= timezone.now() else _moment(obj.probe_at)
+
+    def _account(self, obj: TransportPause) -> str | None:
+        return str(obj.account) if obj.account else None
+
+    def is_shared(self, obj: TransportPause) -> bool:
+        return obj.account_id is None
+
+    def concerning(self, every: QuerySet[Any], ids: list[int]) -> QuerySet[Any]:
+        used = Account.objects.filter(pk__in=ids).values("transport")
+        return every.filter(Q(account__in=ids) | Q(account__isnull=True, alias__in=used))
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        pauses.lift(obj.alias, obj.account_id)
+
+
+class SlowedFilter(admin.SimpleListFilter):
+    """The table has a row per transport, account and provider of mailboxes: few."""
+
+    title = "rate"
+    parameter_name = "slowed"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Slowed down")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(slow_downs.SLOWED) if self.value() == "yes" else queryset
+
+
+@admin.register(RateLimit)
+class RateLimitAdmin(Liftable):
+    """How fast mail may leave, for all senders together; and what is slowed down, and why."""
+
+    list_display = ("what", "now", "usually", "since", "why")
+    list_filter = (SlowedFilter,)
+    sortable_by = ()
+    fields = ("what", "now", "usually", "since", "raised_at", "why")
+    lift_title = "Slowed down"
+    lift_button = "Lift the slow-down"
+    lift_warning = (
+        "The usual rate holds again at once. If the other side still asks for less, it is slowed "
+        "down again."
+    )
+    lift_done = "Lifted"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return slow_downs.named(super().get_queryset(request))
+
+    @admin.display(description="limit")
+    def what(self, obj: Any) -> str:
+        return capfirst(limit_words(obj.key, obj.account_name or ""))
+
+    @admin.display(description="messages now")
+    def now(self, obj: RateLimit) -> str:
+        if obj.updated > timezone.now():
+            return f"none before {timezone.localtime(obj.updated):%H:%M:%S}"
+        return rate_words(obj.rate, hourly=_is_account(obj))
+
+    @admin.display(description="usually")
+    def usually(self, obj: RateLimit) -> str:
+        return "no limit" if obj.usual is None else rate_words(obj.usual, hourly=_is_account(obj))
+
+    @admin.display(description="slowed down since", empty_value="as usual")
+    def since(self, obj: RateLimit) -> str | None:
+        return _moment(obj.slowed_at) if obj.slowed_at else None
+
+    @admin.display(description="why")
+    def why(self, obj: RateLimit) -> str:
+        return obj.reason or "-"
+
+    def is_shared(self, obj: RateLimit) -> bool:
+        return not _is_account(obj)
+
+    def concerning(self, every: QuerySet[Any], ids: list[int]) -> QuerySet[Any]:
+        return every.filter(key__in=slow_downs.keys_of(ids))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and obj.slowed_at is not None
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        slow_downs.lift(obj.pk)
+
+
+@admin.register(CampaignHealth)
+class CampaignHealthAdmin(StyledMedia, ReadOnly, ScopedAdmin):
+    """What the brakes of a campaign count, beside what its account allows."""
+
+    account_lookup = "campaign__account_id"
+    list_display = ("name", "status", "dead", "complaints", "refusals", "times")
+    list_filter = (AccountFilter,)
+    sortable_by = ()
+    ordering = ("-campaign",)
+    fields = (
+        "campaign", "status", "accepted", "dead", "complaints", "refusals", "times", "trip",
+        "updated",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("campaign__account")
+
+    @admin.display(description="campaign")
+    def name(self, obj: CampaignHealth) -> str:
+        return obj.campaign.name
+
+    @admin.display(description="status")
+    def status(self, obj: CampaignHealth) -> str:
+        return obj.campaign.get_status_display()
+
+    @admin.display(description="dead addresses")
+    def dead(self, obj: CampaignHealth) -> str:
+        fact = health_fact(obj)
+        return share_words(fact.bounced, fact.bounce_rate, fact.max_bounce_rate)
+
+    @admin.display(description="complaints")
+    def complaints(self, obj: CampaignHealth) -> str:
+        fact = health_fact(obj)
+        return share_words(fact.complained, fact.complaint_rate, fact.max_complaint_rate)
+
+    @admin.display(description="refused in a row")
+    def refusals(self, obj: CampaignHealth) -> str:
+        fact = health_fact(obj)
+        return refusal_words(fact.in_a_row, fact.refused, fact.max_refusals)
+
+    @admin.display(description="paused by a brake")
+    def times(self, obj: CampaignHealth) -> str:
+        trips = health_fact(obj).trips
+        return {0: "never", 1: "once"}.get(trips, f"{trips} times")
+
+    @admin.display(description="the last time because", empty_value="-")
+    def trip(self, obj: CampaignHealth) -> str:
+        return capfirst(health_fact(obj).trip)
+
+
+def _is_account(limit: RateLimit) -> bool:
+    return limit.key.startswith("account:")
+
+
+def _moment(when: datetime) -> str:
+    """As the admin shows a field's."""
+    return date_format(timezone.localtime(when), "DATETIME_FORMAT")

@@ -1,0 +1,93 @@
+"""The admin's pages as tests ask for them: whose client, which URL, one row of everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from campaigns.models import Approval, Campaign, Content
+from sending.models import CampaignHealth, DeliveryEvent, RateLimit, Send, TransportPause
+from subscribers.models import Account, Membership, Segment, Subscriber, Suppression
+from tests.factories import (
+    CampaignFactory,
+    ContentFactory,
+    MembershipFactory,
+    SegmentFactory,
+    SendFactory,
+    StaffFactory,
+    SubscriberFactory,
+    SuppressionFactory,
+)
+
+LABELS = ("sendonce_subscribers", "sendonce_campaigns", "sendonce_sending")
+OURS = [model for model in admin.site._registry if model._meta.app_label in LABELS]
+SECRET = "secretname"
+
+
+def url(model: type[Any], page: str, *args: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def grant_all(user: Any) -> None:
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=LABELS))
+
+
+def member_client(*accounts: Account) -> tuple[Client, Any]:
+    """A member of the accounts, with every permission on our models."""
+    user = StaffFactory.create()
+    grant_all(user)
+    for account in accounts:
+        account.members.add(user)
+    client = Client()
+    client.force_login(user)
+    return client, user
+
+
+def run_action(client: Client, model: type[Any], name: str, *rows: Any, **more: Any) -> Any:
+    data = {"action": name, "_selected_action": [row.pk for row in rows], **more}
+    return client.post(url(model, "changelist"), data)
+
+
+def one_of_each(account: Account) -> dict[type[Any], Any]:
+    """One row of every tenant's model, all of ``account`` and all recognisable by ``SECRET``."""
+    segment = SegmentFactory.create(account=account, name=f"{SECRET} segment")
+    person = SubscriberFactory.create(account=account, email=f"{SECRET}@example.org")
+    content = ContentFactory.create(account=account, subject=f"{SECRET} subject")
+    campaign = CampaignFactory.create(
+        account=account, name=f"{SECRET} campaign", segments=[segment], sending=True
+    )
+    send = SendFactory.create(campaign=campaign, subscriber=person, in_doubt=True)
+    now = timezone.now()
+    return {
+        Account: account,
+        Segment: segment,
+        Subscriber: person,
+        Membership: MembershipFactory.create(segment=segment, subscriber=person),
+        Suppression: SuppressionFactory.create(account=account, email=f"{SECRET}@x.example.org"),
+        Content: content,
+        Campaign: campaign,
+        Approval: Approval.objects.create(
+            campaign=campaign,
+            by_name=SECRET,
+            at=now,
+            digest="0" * 64,
+            scheduled_for=now,
+            content=content,
+        ),
+        Send: send,
+        DeliveryEvent: DeliveryEvent.objects.create(
+            send=send, account=account, kind="in_doubt", text=SECRET
+        ),
+        TransportPause: TransportPause.objects.create(
+            alias="default", account=account, stage="mail", reason=SECRET, probe_at=now
+        ),
+        RateLimit: RateLimit.objects.create(
+            key=f"account:{account.pk}", usual=2, rate=1, slowed_at=now, reason=SECRET
+        ),
+        CampaignHealth: CampaignHealth.objects.create(campaign=campaign, accepted=1, bounced=1),
+    }
