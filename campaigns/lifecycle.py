@@ -184,10 +184,12 @@ def reopen(campaign_id: int, reason: str) -> bool:
     return bool(changed)
 
 
-def notify(campaign_id: int) -> None:
-    """Wake the workers when the transaction commits (PostgreSQL sends it then)."""
+def notify(campaign_id: int | None) -> None:
+    """Wake the workers when the transaction commits (PostgreSQL sends it then). ``None``: about
+    a message of no campaign."""
+    about = "message" if campaign_id is None else f"campaign:{campaign_id}"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"campaign:{campaign_id}"])
+        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, about])
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -14,10 +15,10 @@ from campaigns.rendering import Renderer, build_context
 from subscribers.tokens import Links
 
 from .installation import namespace
-from .messages import Envelope, build_message
+from .messages import Envelope, SendMessage, build_message
 from .queue import Claimed
 from .smtp_message import message_bytes
-from .transports import Prepared
+from .transports import Prepared, Transport
 
 #: Contents kept compiled in a process; the one used least lately goes first.
 KEPT = 64
@@ -72,8 +73,17 @@ class Composer:
                 self._kept.popitem(last=False)
         return found
 
-    def compose(self, row: Claimed, loaded: dict[int, Loaded], *, as_bytes: bool) -> Any:
+    def compose(
+        self,
+        row: Claimed,
+        loaded: dict[int, Loaded],
+        *,
+        over: Transport,
+    ) -> Any:
         """The message of ``row``: ready bytes where the transport takes them, else Django's.
+
+        Where the transport deduplicates, what the message is made of is kept in ``row.frozen``
+        (made here the first time) and every later attempt is byte for byte the same.
 
         Raises ``ComposeError``, whatever went wrong: a row that can't be made must fail alone
         and not hold up those behind it.
@@ -85,17 +95,30 @@ class Composer:
         if isinstance(renderer, Exception):
             raise ComposeError(f"the content does not compile: {renderer}")
         try:
-            message = self._compose(row, content, renderer, name)
-            if not as_bytes:
-                return message
-            sender, data = message_bytes(message)
-            return Prepared(sender, row.email, data)
+            made_of = row.frozen or self._made_of(row, content)
+            if over.deduplicates and row.frozen is None:
+                # As it will come back from the database.
+                made_of = row.frozen = json.loads(json.dumps(made_of))
+            message = self._compose(row, content, renderer, name, made_of)
+            if over.takes_bytes:
+                sender, data = message_bytes(message)
+                return Prepared(sender, row.email, data)
+            over.prepare(
+                message,
+                job_id=row.job_id,
+                namespace=name,
+                send_id=row.id,
+                campaign_id=row.campaign_id,
+                repeats=row.repeats,
+            )
+            return message
         except RecursionError as error:
             raise ComposeError("the message could not be made: nested too deeply") from error
         except Exception as error:
             raise ComposeError(f"the message could not be made: {error}") from error
 
-    def _compose(self, row: Claimed, content: Content, renderer: Renderer, name: UUID) -> Any:
+    def _made_of(self, row: Claimed, content: Content) -> dict[str, Any]:
+        """All that goes into the message beside the content: plain data."""
         leave = ""
         if row.campaign_id is not None:
             subscriber_id = row.subscriber_id or 0
@@ -111,7 +134,22 @@ class Composer:
             )
         else:
             context = {**(row.context or {}), "email": row.email, "account": content.account_fields}
-        rendered = renderer.render(context)
+        return {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "context": context,
+            "unsubscribe_url": leave,
+            "account_slug": content.account.slug,
+            "account_name": content.account.name,
+        }
+
+    def _compose(
+        self,
+        row: Claimed,
+        content: Content,
+        renderer: Renderer,
+        name: UUID,
+        made_of: dict[str, Any],
+    ) -> SendMessage:
         return build_message(
             Envelope(
                 to=row.email,
@@ -120,11 +158,11 @@ class Composer:
                 reply_to=content.reply_to,
                 job_id=row.job_id,
                 namespace=name,
-                date=datetime.now(UTC),
-                account_slug=content.account.slug,
-                account_name=content.account.name,
+                date=datetime.fromisoformat(made_of["date"]),
+                account_slug=made_of["account_slug"],
+                account_name=made_of["account_name"],
                 campaign_id=row.campaign_id,
-                unsubscribe_url=leave,
+                unsubscribe_url=made_of["unsubscribe_url"],
             ),
-            rendered,
+            renderer.render(made_of["context"]),
         )

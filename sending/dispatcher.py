@@ -34,6 +34,7 @@ class Dispatcher(threading.Thread):
         self.rotation = Rotation()
         self._refresh_at = 0.0
         self._aliases: dict[int, str] = {}
+        self._accounts: dict[int, int] = {}
 
     def run(self) -> None:
         shared = self.shared
@@ -68,15 +69,18 @@ class Dispatcher(threading.Thread):
         with shared.pool.lend():
             self._refresh()
             crowded = shared.ready.crowded(level)
+            closed = crowded | shared.limits.unreachable()
+            held = shared.limits.held_accounts()
             rows = claim(
                 self.rotation,
                 worker_id=shared.worker_id,
                 total=max(SMALLEST_CLAIM, wanted - level),
                 lease=shared.lease,
                 margin=shared.margin,
-                blocked=self._accounts_without_room(crowded),
+                blocked=self._accounts_without_room(closed),
                 transactional=shared.campaign_id is None,
-                skip={c for c, alias in self._aliases.items() if alias in crowded}
+                skip={c for c, alias in self._aliases.items() if alias in closed}
+                | {c for c, account in self._accounts.items() if account in held}
                 | shared.parked_now(),
             )
         shared.ready.put((r.alias, r) for r in rows)
@@ -86,9 +90,9 @@ class Dispatcher(threading.Thread):
             return -1
         return len(rows)
 
-    def _accounts_without_room(self, crowded: set[str]) -> list[int]:
+    def _accounts_without_room(self, closed: set[str]) -> list[int]:
         pauses = self.shared.pauses
-        full = [pk for pk, alias in list(pauses.accounts.items()) if alias in crowded]
+        full = [pk for pk, alias in list(pauses.accounts.items()) if alias in closed]
         return sorted({*pauses.blocked_accounts(), *full})
 
     def _wanted(self) -> int:
@@ -106,16 +110,18 @@ class Dispatcher(threading.Thread):
             campaigns = campaigns.filter(pk=self.shared.campaign_id)
         pauses = self.shared.pauses
         fields = ("pk", "account_id", "account__transport")
-        self._aliases = {
-            pk: alias
+        open_ones = [
+            (pk, account_id, alias)
             for pk, account_id, alias in campaigns.order_by("id").values_list(*fields)
             if not pauses.blocks(alias, account_id)
-        }
+        ]
+        self._aliases = {pk: alias for pk, _, alias in open_ones}
+        self._accounts = {pk: account_id for pk, account_id, _ in open_ones}
         self.rotation.refresh(list(self._aliases))
 
     def _return_blocked(self) -> None:
         """Rows that wait for a transport paused meanwhile go back, for others or later."""
-        for alias in list(self.shared.pauses.aliases):
+        for alias in {*self.shared.pauses.aliases, *self.shared.limits.unreachable()}:
             waiting: list[Claimed] = self.shared.ready.drain(alias)
             if waiting:
                 self.shared.insist(partial(give_back, waiting), "give-back")

@@ -1,9 +1,11 @@
-"""Deciding about doubt: by a person, or by the account's policy once the wait is over."""
+"""Deciding about doubt: by a person, by a replay where the transport deduplicates, or by the
+account's policy once the wait is over."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
@@ -61,7 +63,11 @@ def why_left(sends: Iterable[Send], decided: int) -> Counter[str]:
 
 
 def apply_policies() -> int:
-    """Settle doubt whose wait is over by the account's policy; returns how many rows."""
+    """Settle doubt whose wait is over; returns how many rows.
+
+    What a deduplicating transport may have is replayed while that is harmless; the rest goes by
+    the account's policy.
+    """
     with connection.cursor() as cursor:
         cursor.execute(sql.DOUBT_DUE)
         due = cursor.fetchall()
@@ -69,10 +75,47 @@ def apply_policies() -> int:
     for send_id, campaign_id, policy in due:
         groups[campaign_id, policy].append(send_id)
     decisions = {"resend": SEND_AGAIN, "assume_sent": TREAT_AS_SENT}
-    return sum(
-        _decide(campaign_id, ids, decisions[policy], who=f"policy {policy}", due_only=True)
-        for (campaign_id, policy), ids in groups.items()
-    )
+    settled = 0
+    for (campaign_id, how), ids in groups.items():
+        if how in decisions:
+            who = f"policy {how}"
+            settled += _decide(campaign_id, ids, decisions[how], who=who, due_only=True)
+        else:
+            settled += _move(campaign_id, ids, _REPLAY if how == "replay" else _HOLD)
+    return settled
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    statement: str
+    kind: str
+    text: str
+
+
+_REPLAY = _Move(sql.REPLAY, "replay", "to be repeated under its key, which can't deliver it twice")
+_HOLD = _Move(sql.HOLD, "held", "nothing repeats it any more: it waits for evidence or a person")
+
+
+def _move(campaign_id: int | None, ids: list[int], move: _Move) -> int:
+    """Both leave the campaign's own status alone, so that the gate is only shared."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.READ_COMMITTED)
+        if campaign_id is not None and try_shared(cursor, [campaign_id]):
+            return 0  # the next look, in seconds, finds them again
+        cursor.execute(move.statement, {"ids": ids, "campaign": campaign_id})
+        rows = cursor.fetchall()
+        if rows and move is _REPLAY:
+            notify(campaign_id)
+        events.record(
+            cursor,
+            [
+                events.Note(
+                    send_id=i, account_id=a, kind=move.kind, reason="decided", text=move.text
+                )
+                for i, a in rows
+            ],
+        )
+    return len(rows)
 
 
 def _decide(

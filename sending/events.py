@@ -21,6 +21,7 @@ class Note:
     enhanced: str = ""
     text: str = ""
     reason: str = ""
+    known: bool = True
     attempt: int | None = None
     by_name: str = ""
 
@@ -40,6 +41,7 @@ def record(cursor: Any, notes: Sequence[Note]) -> None:
             "enhanced": [n.enhanced for n in notes],
             "texts": [n.text[:500] for n in notes],
             "reasons": [n.reason for n in notes],
+            "knowns": [n.known for n in notes],
             "attempts": [n.attempt for n in notes],
             "by_names": [n.by_name for n in notes],
         },

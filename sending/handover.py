@@ -6,6 +6,7 @@ a missing row) means: send nothing of it. No transaction is open when it returns
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ WITHHELD = {
     "erased": "the person was erased",
     "unsubscribed": "the person unsubscribed",
     "left": "the person left the segment",
+    "held": "it can't be repeated without risk any more: it is held for evidence or a person",
 }
 
 
@@ -48,13 +50,19 @@ class Handed:
     busy: list[Claimed] = field(default_factory=list)
 
 
-def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
+def hand_over(
+    rows: Sequence[Claimed], *, lease: float, via: str = "", window: float = 0.0
+) -> Handed:
     """``claimed -> sending`` for those of ``rows`` that may still get it.
 
     One READ COMMITTED transaction with a durable commit: gates, row locks, and then, in a
     second statement with a fresh snapshot, check and compare-and-set. Rows that may not go
     become what the check found (suppressed, canceled, queued again). Rows that are no longer
     ours are in neither list.
+
+    ``via`` names the transport and its credentials, ``window`` is for how many seconds it
+    deduplicates (0: not at all); then what each row's message is made of (``Claimed.frozen``) is
+    fixed with the hand-over, so that it can be repeated byte for byte.
 
     Raises ``connections.Unacknowledged`` when the commit was not cleanly acknowledged and
     ``django.db.Error`` subclasses when the database failed; the rows' state is unknown then
@@ -74,7 +82,10 @@ def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
                 "ids": ids,
                 "tokens": [r.token for r in lot],
                 "hashes": [",".join(erased_hashes(r.email_lower or "")) for r in lot],
+                "frozen": [_frozen(r) if window > 0 else None for r in lot],
                 "lease": lease,
+                "via": via,
+                "window": window,
             },
         )
         answers = cursor.fetchall()
@@ -103,6 +114,10 @@ def hand_over(rows: Sequence[Claimed], *, lease: float) -> Handed:
             handed.withheld[row.id] = finding
     handed.go.sort(key=lambda r: r.id)
     return handed
+
+
+def _frozen(row: Claimed) -> str | None:
+    return None if row.frozen is None else json.dumps(row.frozen)
 
 
 def give_back(rows: Sequence[Claimed]) -> int:

@@ -17,19 +17,19 @@ from . import clock
 from .compose import ComposeError
 from .connections import LOST
 from .handover import give_back, hand_over
+from .lane_sessions import LaneSessions
 from .lot import LotSize
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer, classify
 from .queue import Claimed
+from .rescue import replay_wait
 from .settle import Settlement, decide, refused_here, settle
-from .transports import NotOpen, Session, TransportFailure, UnknownTransport, transport
+from .transports import NotOpen, Transport, TransportFailure, UnknownTransport
 
 if TYPE_CHECKING:
     from .shared import Shared
 
 log = logging.getLogger("sendonce.sender")
 
-#: An open session that had nothing to do for this long is closed, politely, by us.
-IDLE_CLOSE = 30.0
 #: A relay that took a message within so many seconds works.
 RELAY_WORKS = 60.0
 #: Stages at which nothing of a message was attempted yet.
@@ -55,8 +55,7 @@ class Lane(threading.Thread):
         super().__init__(name=f"lane-{number}", daemon=True)
         self.shared = shared
         self.size = LotSize(shared.lot_limit)
-        self.sessions: dict[str, Session] = {}
-        self.last_used = clock.now()
+        self.sessions = LaneSessions(shared)
         self.lock = threading.Lock()
         self.lot: Lot | None = None
 
@@ -64,13 +63,13 @@ class Lane(threading.Thread):
         while not self.shared.stopping.is_set():
             try:
                 if not self.step(timeout=0.5):
-                    self._close_idle()
+                    self.sessions.rest()
             except Exception:
                 # A fault of ours stops neither the lane nor the row's accounting (see step).
                 log.exception("a lane failed on a lot", extra={"event": "lane_error"})
-                self._drop_sessions()
+                self.sessions.drop()
                 time.sleep(0.5)
-        self.close()
+        self.sessions.close()
 
     def step(self, timeout: float) -> bool:
         """Move one lot; False when none came within ``timeout`` seconds."""
@@ -78,7 +77,7 @@ class Lane(threading.Thread):
         if taken is None:
             return False
         alias, rows = taken
-        self.last_used = clock.now()
+        self.sessions.begin(alias)
         lot = Lot(rows={r.id: r for r in rows})
         with self.lock:
             self.lot = lot
@@ -90,6 +89,7 @@ class Lane(threading.Thread):
         finally:
             with self.lock:
                 self.lot = None
+            self.sessions.end(alias)
             self.shared.ready.done(alias)
         return True
 
@@ -98,21 +98,20 @@ class Lane(threading.Thread):
     def _move(self, alias: str, rows: list[Claimed], lot: Lot) -> None:
         shared = self.shared
         rows = self._trusted(rows)
-        blocked = [r for r in rows if shared.pauses.blocks(alias, r.account_id)]
-        if blocked:
-            self._return(blocked)
-            rows = [r for r in rows if r not in set(blocked)]
-        session = self._open(alias, rows)
-        if session is None:
+        rows, blocked = shared.pauses.let_through(alias, rows)
+        self._return(blocked)
+        over = self._open(alias, rows)
+        if over is None:
             return
-        messages = self._compose(rows, as_bytes=session.takes_bytes)
+        rows = self._admitted(alias, rows, lot)
+        messages = self._compose(rows, over)
         rows = [r for r in rows if r.id in messages]
         if not rows:
             return
         started = clock.now()
         try:
             with shared.pool.lend():
-                handed = hand_over(rows, lease=shared.lease)
+                handed = hand_over(rows, lease=shared.lease, via=over.via, window=over.window)
         except LOST as error:
             log.warning(
                 "hand-over not acknowledged, nothing was sent",
@@ -130,10 +129,10 @@ class Lane(threading.Thread):
             row.trusted_until = max(row.trusted_until, started + shared.lease - shared.margin)
         with self.lock:
             lot.unstarted = list(handed.go)
-        pulled = self._send_all(alias, lot, messages, started)
+        self._send_all(over, lot, messages, started)
         self._write(lot)
-        if pulled is not None:
-            shared.pause_campaign(*pulled)
+        if shared.brake.urgent:
+            self._brake()
 
     def _trusted(self, rows: list[Claimed]) -> list[Claimed]:
         """Rows whose lease still holds; the others go back if they are still ours."""
@@ -143,7 +142,24 @@ class Lane(threading.Thread):
             self._return(stale)
         return [r for r in rows if r.trusted_until > now]
 
-    def _compose(self, rows: list[Claimed], *, as_bytes: bool) -> dict[int, Any]:
+    def _admitted(self, alias: str, rows: list[Claimed], lot: Lot) -> list[Claimed]:
+        """Those that the limits let start now; the others wait, here or in the database."""
+        shared, limits = self.shared, self.shared.limits
+        if not rows or not limits.concerns(alias, rows):
+            return rows
+        admission = shared.insist(lambda: limits.admit(alias, rows), "permits")
+        self._return(admission.give_back)
+        if admission.later:
+            shared.insist(lambda: limits.defer(admission.later), "limits")
+            shared.ready.release(row for row, _ in admission.later)
+        if admission.waiting:
+            with self.lock:
+                for row, _ in admission.waiting:
+                    lot.rows.pop(row.id, None)  # another lane may have it at once
+            shared.ready.wait(admission.waiting)
+        return admission.go
+
+    def _compose(self, rows: list[Claimed], over: Transport) -> dict[int, Any]:
         """A message per row; a row whose message can't be made fails alone."""
         composer = self.shared.composer
         wanted = {r.content_id for r in rows}
@@ -154,7 +170,7 @@ class Lane(threading.Thread):
         failed: list[Settlement] = []
         for row in rows:
             try:
-                messages[row.id] = composer.compose(row, loaded, as_bytes=as_bytes)
+                messages[row.id] = composer.compose(row, loaded, over=over)
             except ComposeError as error:
                 failed.append(refused_here(row, answer(Stage.LOCAL, None, str(error))))
         if failed:
@@ -162,23 +178,17 @@ class Lane(threading.Thread):
             self.shared.ready.release(r for r in rows if r.id not in messages)
         return messages
 
-    def _open(self, alias: str, rows: list[Claimed]) -> Session | None:
-        """An open, authenticated session before anything is handed over, or None."""
+    def _open(self, alias: str, rows: list[Claimed]) -> Transport | None:
+        """The transport, once there is an open, authenticated session of it, before anything is
+        handed over; or None, and the rows have gone back."""
         if not rows:
             return None
         try:
-            session = self.sessions.get(alias)
-            if session is None:
-                session = self.sessions[alias] = transport(alias).session()
-            if not session.is_open:
-                if not self.shared.doors.enter(alias, self.shared):
-                    self._return(rows)
-                    self.shared.pauses.hold(alias)
-                    return None
-                try:
-                    session.open()
-                finally:
-                    self.shared.doors.leave(alias)
+            over = self.sessions.road(alias)
+            if not self.sessions.open(alias):
+                self._return(rows)
+                self.shared.pauses.hold(alias)
+                return None
         except (TransportFailure, UnknownTransport) as failure:
             self._return(rows)
             said = (
@@ -188,18 +198,18 @@ class Lane(threading.Thread):
             )
             self._relay_down(alias, None, said)
             return None
-        if self.shared.pauses.knows(alias, None):
+        if self.shared.pauses.lifts_at_open(alias):
             self._lift(alias, None)
-        return session
+        return over
 
     def _send_all(
-        self, alias: str, lot: Lot, messages: dict[int, Any], handed_at: float
-    ) -> tuple[int, str] | None:
-        """Send what was handed over, one by one; the campaign to pause and why, if the brake
-        was pulled."""
+        self, over: Transport, lot: Lot, messages: dict[int, Any], handed_at: float
+    ) -> None:
+        """Send what was handed over, one by one, until a brake is pulled."""
+        alias = over.alias
         shared, session = self.shared, self.sessions[alias]
+        replay_wait = over.answer_timeout if over.deduplicates else 0.0
         first, done = clock.now(), 0
-        pulled: tuple[int, str] | None = None
         while lot.unstarted:
             row = lot.unstarted[0]
             now = clock.now()
@@ -207,6 +217,7 @@ class Lane(threading.Thread):
                 shared.stopping.is_set()
                 or now > row.trusted_until
                 or now - handed_at > shared.freshness
+                or shared.limits.closed(alias)
             ):
                 break
             if not session.is_open:
@@ -239,20 +250,27 @@ class Lane(threading.Thread):
                 self._relay_down(alias, row.account_id if its_own else None, said)
                 break
             with self.lock:
-                lot.settlements.append(decide(row, said, verdict))
+                lot.settlements.append(decide(row, said, verdict, replay_wait=replay_wait))
                 lot.on_wire = None
             done += 1
-            straw = shared.brake.note(row.campaign_id, verdict, said)
-            if straw is not None and row.campaign_id is not None:
-                pulled = (row.campaign_id, straw)
+            shared.brake.note(alias, row, verdict, said)
+            shared.limits.note(alias, row, verdict, said)
+            self._lift_by(alias, row, verdict, said)
+            if shared.brake.urgent:
                 break
-            if said.stage not in _BEFORE_RCPT:
-                if verdict.outcome == Outcome.SENT:
-                    shared.last_success.note(alias)
-                if shared.pauses.knows(alias, row.account_id):
-                    self._lift(alias, row.account_id)
         self.size.observe(clock.now() - first, done)
-        return pulled
+
+    def _lift_by(self, alias: str, row: Claimed, verdict: Verdict, said: Answer) -> None:
+        """A definite answer to a message shows that the transport works, for its account too."""
+        shared = self.shared
+        if said.stage in _BEFORE_RCPT or said.code is None:
+            return
+        if verdict.outcome == Outcome.SENT:
+            shared.last_success.note(alias)
+        if shared.pauses.knows(alias, row.account_id):
+            self._lift(alias, row.account_id)
+        if verdict.outcome != Outcome.IN_DOUBT and shared.pauses.knows(alias, None):
+            self._lift(alias, None)
 
     def _judge(self, alias: str, row: Claimed, said: Answer) -> Verdict:
         """What the answer means. "Relay down" about one recipient (503, 530 or 535 at RCPT) of a
@@ -262,6 +280,8 @@ class Lane(threading.Thread):
         verdict = classify(said.stage, said.code, said.enhanced, said.text)
         if verdict.outcome != Outcome.RELAY_DOWN or said.stage in _BEFORE_RCPT:
             return verdict
+        if said.stage is Stage.HTTP and said.code in (401, 402, 403):
+            return verdict  # a key that is refused, or an empty purse, is nobody's address
         suspect = self.shared.suspects.get(alias)
         self.shared.suspects[alias] = row.id
         if suspect == row.id or self.shared.last_success.recent(alias, RELAY_WORKS):
@@ -285,13 +305,25 @@ class Lane(threading.Thread):
             settlements, wire = list(lot.settlements), lot.on_wire
         if wire is not None:
             said = answer(Stage.DOT, None, f"given up while on the wire: {why}")
+            # It may still be under way: a replay waits as long as for a lost worker's.
             settlements.append(
-                decide(wire, said, Verdict(Outcome.IN_DOUBT, Reason.CONNECTION_LOST))
+                decide(
+                    wire,
+                    said,
+                    Verdict(Outcome.IN_DOUBT, Reason.CONNECTION_LOST),
+                    replay_wait=replay_wait(),
+                )
             )
         known = {s.send_id for s in settlements}
         self._settle(settlements)
         self._return([r for r in lot.rows.values() if r.id not in known])
         self.shared.ready.release(lot.rows.values())
+
+    def _brake(self) -> None:
+        """Tell the others what speaks against going on, and pause what must not."""
+        shared = self.shared
+        for campaign_id, reason in shared.insist(shared.brake.flush, "brakes"):
+            shared.pause_campaign(campaign_id, reason)
 
     # --- effects that must not be lost -------------------------------------------------------
 
@@ -320,23 +352,6 @@ class Lane(threading.Thread):
 
     def _lift(self, alias: str, account_id: int | None) -> None:
         self.shared.insist(lambda: self.shared.pauses.worked(alias, account_id), "lift a pause")
-
-    def _drop_sessions(self) -> None:
-        for session in self.sessions.values():
-            session.abort()
-            session.close()
-        self.sessions.clear()
-
-    # --- sessions ----------------------------------------------------------------------------
-
-    def _close_idle(self) -> None:
-        if self.sessions and clock.now() - self.last_used > IDLE_CLOSE:
-            self.close()
-
-    def close(self) -> None:
-        for session in self.sessions.values():
-            session.close()
-        self.sessions.clear()
 
     def in_hand(self) -> Lot | None:
         """The lot this lane works on, for a shutdown that waits no longer."""

@@ -13,6 +13,8 @@ from django.db.models.functions import Now
 from campaigns.models import Campaign, Content
 from subscribers.models import Account, Subscriber, lower_c
 
+from .wording import limit_words
+
 
 class Worker(models.Model):
     """One ``run_sender`` process. ``ended`` is set when it signed off; a dead one never does."""
@@ -26,6 +28,10 @@ class Worker(models.Model):
     #: True when it holds the session advisory lock of its id (direct connections only).
     locked = models.BooleanField(default=False)
     note = models.CharField(max_length=500, blank=True, help_text="What it waits for, if anything.")
+    #: Open mail sessions by transport, of those with a limit of connections.
+    sessions = models.JSONField(
+        default=dict, db_default=models.Value({}, models.JSONField()), blank=True
+    )
 
     class Meta:
         ordering: ClassVar = ["-id"]
@@ -38,7 +44,8 @@ class Send(models.Model):
     """One message to one person: the queue entry, the lock and the record of it.
 
     Rows change only through ``sending.queue``, ``sending.handover``, ``sending.settle``,
-    ``sending.rescue``, ``sending.withdraw`` and ``sending.doubt``.
+    ``sending.rescue``, ``sending.withdraw``, ``sending.doubt``, ``sending.limits`` and
+    ``sending.tracking_effects``.
     """
 
     class Status(models.TextChoices):
@@ -112,6 +119,8 @@ class Send(models.Model):
     replay_until = models.DateTimeField(null=True, blank=True)
     #: Replays begun of the hand-over in doubt; 0: none, or a person asked for another hand-over.
     replays = models.PositiveSmallIntegerField(default=0, db_default=0)
+    #: How often staff asked for it again after it had failed; part of the deduplication key.
+    repeats = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     answer_stage = models.CharField(max_length=20, blank=True)
     answer_code = models.SmallIntegerField(null=True, blank=True)
@@ -252,6 +261,9 @@ class DeliveryEvent(models.Model):
             models.Index(
                 fields=["-id"], condition=Q(known=False), name="sendonce_event_unclassified"
             ),
+            # One account's list, latest first: all that its staff see of a table that providers
+            # fill with every delivery.
+            models.Index(fields=["account", "-id"], name="sendonce_event_account"),
         ]
 
     def __str__(self) -> str:
@@ -323,9 +335,14 @@ class RateLimit(models.Model):
     key = models.CharField(max_length=200, unique=True)
     usual = models.FloatField(null=True, blank=True)
     rate = models.FloatField()
-    #: Messages that may start now; negative while nothing may.
+    #: Messages that could start at ``updated``; it grows by ``rate`` from then on.
     tokens = models.FloatField(default=0)
+    #: In the future while nothing may start at all (``Retry-After``).
     updated = models.DateTimeField(db_default=Now())
+    #: Without a usual rate: the rate at which the slow-down is over.
+    ceiling = models.FloatField(null=True, blank=True)
+    #: Up to when those are spread that were put off because of it.
+    spread_until = models.DateTimeField(null=True, blank=True)
     #: When the other side last asked to slow down, and when the rate was last raised since.
     slowed_at = models.DateTimeField(null=True, blank=True)
     raised_at = models.DateTimeField(null=True, blank=True)
@@ -338,7 +355,7 @@ class RateLimit(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.rate:g}/s"
+        return limit_words(self.key, getattr(self, "account_name", None) or "")
 
 
 class CampaignHealth(models.Model):
@@ -353,12 +370,17 @@ class CampaignHealth(models.Model):
     complained = models.BigIntegerField(default=0, db_default=0)
     #: Refusals that speak of the sender since the last acceptance.
     in_a_row = models.IntegerField(default=0, db_default=0)
-    #: What the counts were when staff resumed it last: the rates are taken from there.
+    #: What the counts were when staff resumed it last, and what staff were told: the rates are
+    #: taken from there. See ``sending.sql.health``.
     base = models.JSONField(default=dict, blank=True)
     updated = models.DateTimeField(db_default=Now())
 
+    class Meta:
+        verbose_name = "campaign's brakes"
+        verbose_name_plural = "campaigns' brakes"
+
     def __str__(self) -> str:
-        return f"health of {self.campaign_id}"
+        return f"brakes of {self.campaign}"
 
 
 class TransportPause(models.Model):

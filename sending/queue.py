@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from . import clock, sql
+from .outcomes import MAX_ATTEMPTS
 
 log = logging.getLogger("sendonce.sender")
 
@@ -41,6 +42,15 @@ class Claimed:
     trusted_until: float
     #: Hand-overs made so far, this one included; known once it is handed over.
     attempts: int = 0
+    #: The account's own waits in seconds (empty: the usual ones), and its limit of attempts.
+    retry_waits: list[int] = field(default_factory=list)
+    max_attempts: int = MAX_ATTEMPTS
+    #: What the message is made of, where that was fixed at an earlier hand-over.
+    frozen: dict[str, Any] | None = None
+    #: Above 0: this hand-over repeats one in doubt, under the same key.
+    replays: int = 0
+    #: How often staff asked for it again after it had failed.
+    repeats: int = 0
 
 
 @dataclass(slots=True)
@@ -162,6 +172,11 @@ def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
         context=_json(r[9]),
         attributes=_json(r[10]),
         alias=r[11],
+        frozen=_json(r[12]),
+        replays=r[13],
+        retry_waits=r[14],
+        max_attempts=r[15],
+        repeats=r[16],
         trusted_until=trusted_until,
     )
 

@@ -6,6 +6,7 @@ it may have left. A late answer of a worker that was only slow still settles it,
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Any
 
@@ -13,10 +14,12 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from campaigns.gate import try_shared
+from subscribers.conf import conf
 
 from . import events, sql
 from .handover import WITHHELD
 from .models import Worker
+from .transports import UnknownTransport, transport
 
 log = logging.getLogger("sendonce.sender")
 
@@ -34,7 +37,8 @@ def rescue_expired(*, doubt_wait: float) -> int:
 
     ``doubt_wait``: seconds that an account's policy waits after the lease.
     """
-    rows, _ = _rescue(sql.EXPIRED_CAMPAIGNS, sql.RESCUE_EXPIRED, {"doubt_wait": doubt_wait})
+    given = {"doubt_wait": doubt_wait, "replay_wait": replay_wait()}
+    rows, _ = _rescue(sql.EXPIRED_CAMPAIGNS, sql.RESCUE_EXPIRED, given)
     return rows
 
 
@@ -45,6 +49,7 @@ def rescue_dead(*, doubt_wait: float, me: int | None = None) -> int:
     Only right without a pooler between, see ``SENDONCE["DIRECT_CONNECTION"]``.
     """
     rescued = 0
+    waits = {"doubt_wait": doubt_wait, "replay_wait": replay_wait()}
     suspects = Worker.objects.filter(ended__isnull=True, locked=True)
     if me is not None:
         suspects = suspects.exclude(pk=me)
@@ -55,7 +60,7 @@ def rescue_dead(*, doubt_wait: float, me: int | None = None) -> int:
         if not free:
             continue
         rows, complete = _rescue(
-            sql.DEAD_CAMPAIGNS, sql.RESCUE_DEAD, {"worker": worker_id, "doubt_wait": doubt_wait}
+            sql.DEAD_CAMPAIGNS, sql.RESCUE_DEAD, {"worker": worker_id, **waits}
         )
         rescued += rows
         if not complete:
@@ -64,6 +69,17 @@ def rescue_dead(*, doubt_wait: float, me: int | None = None) -> int:
             ended=Now(), note="found dead: its session was gone"
         )
     return rescued
+
+
+def replay_wait() -> float:
+    """Seconds after a lease until a hand-over in doubt may be replayed: the longest answer
+    time-out of the transports that deduplicate, since a lost worker's request may still run."""
+    waits = [0.0]
+    for alias in conf.TRANSPORTS:
+        with contextlib.suppress(UnknownTransport):
+            found = transport(alias)
+            waits.append(found.answer_timeout if found.deduplicates else 0.0)
+    return max(waits)
 
 
 def _rescue(campaigns_sql: str, rescue_sql: str, given: dict[str, Any]) -> tuple[int, bool]:

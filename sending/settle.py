@@ -7,11 +7,13 @@ import random
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from campaigns.gate import try_shared
+from subscribers.conf import conf
 from subscribers.models import Suppression
 from subscribers.suppression import suppress
 
@@ -19,10 +21,14 @@ from . import events, sql
 from .answers import said
 from .connections import Busy
 from .handover import reopen_for_row
-from .outcomes import Answer, Outcome, Reason, Verdict, retry_delay
+from .outcomes import Answer, Outcome, Reason, Stage, Verdict, retry_delay
 from .queue import Claimed
+from .wait_hints import wait_hint
 
 log = logging.getLogger("sendonce.sender")
+
+
+_NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +42,46 @@ class Settlement:
     answer: Answer
     reason: str
     suppress: bool = False
+    #: Seconds until the next attempt, or until a hand-over in doubt may be replayed.
     delay: float = 0.0
+    #: False: no rule fitted the answer.
+    known: bool = True
 
 
 def decide(
-    row: Claimed, answer: Answer, verdict: Verdict, *, jitter: float | None = None
+    row: Claimed,
+    answer: Answer,
+    verdict: Verdict,
+    *,
+    replay_wait: float = 0.0,
+    jitter: float | None = None,
 ) -> Settlement:
     """What the row becomes. Pure but for the jitter, which is drawn when not given.
 
     A transient refusal becomes a retry until the attempts are spent, then ``failed``.
+    ``replay_wait``: seconds after which a deduplicating transport may be given the message again
+    (its answer time-out); 0 where it does not deduplicate. A replay spends no attempts: the
+    provider's window ends it.
     """
     outcome, reason, delay = verdict.outcome, str(verdict.reason), 0.0
-    if outcome == Outcome.RETRY:
+    drawn = random.random() if jitter is None else jitter
+    if outcome == Outcome.RETRY and row.replays:
+        asked = asked_wait(answer)
+        delay = _replay_delay(row, row.replays, drawn, asked)
+    elif outcome == Outcome.RETRY:
         wait = retry_delay(
             row.attempts,
-            retry_after=answer.retry_after,
-            jitter=random.random() if jitter is None else jitter,
+            retry_after=asked_wait(answer),
+            jitter=drawn,
+            waits=row.retry_waits,
+            limit=row.max_attempts,
         )
         if wait is None:
             outcome = Outcome.FAILED
         else:
             delay = wait
+    elif outcome == Outcome.IN_DOUBT and replay_wait > 0:
+        delay = max(replay_wait, _replay_delay(row, row.replays, drawn) if row.replays else 0.0)
     return Settlement(
         send_id=row.id,
         token=row.token,
@@ -66,7 +91,23 @@ def decide(
         reason="" if outcome == Outcome.SENT else reason,
         suppress=verdict.suppress,
         delay=delay,
+        known=verdict.known,
     )
+
+
+def _replay_delay(row: Claimed, replays: int, jitter: float, asked: float | None = None) -> float:
+    wait = retry_delay(
+        replays, retry_after=asked, jitter=jitter, waits=row.retry_waits, limit=_NO_LIMIT
+    )
+    return wait or 0.0
+
+
+def asked_wait(answer: Answer) -> float | None:
+    """For how many seconds the other side wants to be left alone: by a header of an HTTP answer,
+    or, as greylisting servers say it, in the words of an SMTP reply."""
+    if answer.retry_after is not None or answer.stage is Stage.HTTP:
+        return answer.retry_after
+    return wait_hint(answer.text)
 
 
 def refused_here(row: Claimed, answer: Answer) -> Settlement:
@@ -97,7 +138,7 @@ def settle(
     todo = sorted(settlements, key=lambda s: s.send_id)
     accepted = [s for s in todo if s.outcome == Outcome.SENT]
     others = [s for s in todo if s.outcome != Outcome.SENT]
-    durable = durable or any(s.suppress for s in others)
+    durable = durable or any(s.suppress or _ended_full(s) for s in others)
     became: dict[int, str] = {}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.DURABLE if durable else sql.RELAXED)
@@ -135,7 +176,34 @@ def settle(
                 if told.suppress and status == "bounced" and email:
                     suppress_dead(account_id, email, told.answer)
             events.record(cursor, notes)
+            full = [r for r in changed if r[1] == "failed" and _ended_full(by_token[r[5]])]
+            _suppress_full(cursor, [(r[2], r[3]) for r in full if r[3]])
     return became
+
+
+def _ended_full(told: Settlement) -> bool:
+    return (
+        told.campaign_id is not None
+        and told.outcome == Outcome.FAILED
+        and told.reason == Reason.MAILBOX_FULL
+    )
+
+
+def _suppress_full(cursor: Any, people: list[tuple[int, str]]) -> None:
+    """Suppress those whose mailbox was full to the end in so many campaigns in a row: nobody
+    reads it any more. In the transaction of the last one's outcome."""
+    if not people:
+        return
+    times = conf.MAILBOX_FULL_CAMPAIGNS
+    given = {
+        "accounts": [account for account, _ in people],
+        "emails": [email for _, email in people],
+        "campaigns": times,
+    }
+    cursor.execute(sql.FULL_AGAIN, given)
+    for account_id, email in cursor.fetchall():
+        evidence = f"mailbox full in {times} campaigns in a row"
+        suppress(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence=evidence)
 
 
 def _reopen(late: Iterable[Settlement]) -> None:
@@ -172,6 +240,7 @@ def _note(told: Settlement, account_id: int, status: str, attempts: int) -> even
         enhanced=told.answer.enhanced[:20],
         text=told.answer.text,
         reason=told.reason,
+        known=told.known,
         attempt=attempts,
     )
 

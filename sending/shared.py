@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from campaigns import lifecycle
-from campaigns.errors import GateBusy, WrongState
-from campaigns.models import Campaign
+from campaigns.errors import GateBusy
 
-from . import clock, cluster
+from . import clock, cluster, health
 from . import pauses as pausing
-from .brakes import Brake
 from .compose import Composer
 from .connections import LOST, Busy, Pool
 from .doors import Doors
+from .health import Brake
+from .limits import Limits
 from .outcomes import Answer
 from .pauses import LastSuccess, Pauses
 from .ready import Ready
@@ -54,13 +53,14 @@ class Shared:
     worker_id: int = 0
     pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE, verify=cluster.check))
     ready: Ready = field(default_factory=Ready)
-    doors: Doors = field(default_factory=Doors)
+    doors: Doors = field(init=False)
     composer: Composer = field(default_factory=Composer)
     pauses: Pauses = field(default_factory=Pauses)
     last_success: LastSuccess = field(default_factory=LastSuccess)
     journal: Journal = field(default_factory=Journal)
     tally: Tally = field(default_factory=Tally)
-    brake: Brake = field(default_factory=Brake)
+    brake: Brake = field(init=False)
+    limits: Limits = field(default_factory=Limits)
     #: By transport, the row at whose recipient it said that it takes nothing at all.
     suspects: dict[str, int] = field(default_factory=dict)
     #: Campaigns about which somebody decides: not claimed from until then (``sending.clock``).
@@ -72,6 +72,10 @@ class Shared:
     #: Something happened that makes a look at the queue worthwhile.
     wake_dispatcher: threading.Event = field(default_factory=threading.Event)
     wake_upkeep: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.brake = Brake(self.pauses)
+        self.doors = Doors(self.limits.shares)
 
     def wake(self) -> None:
         self.wake_dispatcher.set()
@@ -118,22 +122,16 @@ class Shared:
     def pause_campaign(self, campaign_id: int, reason: str) -> None:
         """The brake was pulled: pause the campaign, unless somebody was faster."""
 
-        def pause() -> None:
-            campaign = Campaign(pk=campaign_id)
+        def pause() -> bool:
             try:
-                lifecycle.pause(campaign, reason=reason)
+                return health.pause(campaign_id, reason)
             except GateBusy as error:
                 raise Busy(str(error)) from error
-            except WrongState:
-                return  # paused or canceled already
 
-        self.insist(pause, "campaign pause")
-        log.warning(
-            "campaign paused by the brake",
-            extra={"event": "campaign_paused", "campaign": campaign_id, "reason": reason},
-        )
+        if self.insist(pause, "campaign pause"):
+            health.log_pause(campaign_id, reason)
 
     def pause(self, alias: str, account_id: int | None, said: Answer) -> None:
         """Pause a transport for everybody; the dispatcher takes back what waits for it here."""
-        self.pauses.note(alias, account_id)
+        self.pauses.note(alias, account_id, str(said.stage))
         self.insist(lambda: pausing.pause(alias, account_id, said), "transport pause")

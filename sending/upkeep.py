@@ -1,4 +1,5 @@
-"""Upkeep: campaigns that fall due, builds, rescues, policies and finishes; one thread.
+"""Upkeep: campaigns that fall due, builds, rescues, policies, brakes, notices and finishes; one
+thread.
 
 Every worker does all of it; each step is a compare-and-set or idempotent, so that any number
 of them get along. ``steps`` are methods that say whether they did something.
@@ -15,17 +16,20 @@ from collections.abc import Callable
 from django.db import connection, connections
 
 from campaigns import lifecycle
-from campaigns.errors import CampaignError
+from campaigns.errors import CampaignError, GateBusy
 from campaigns.models import Campaign, CampaignQuerySet
 from subscribers.conf import conf
 
-from . import clock, cluster, doubt, rescue, sql, withdraw
+from . import clock, cluster, doubt, health, notices, rescue, sql, tracking, withdraw
 from .build import build_chunk, next_size, unbuilt
 from .connections import LOST, close_quietly
 from .ledger import has_open_rows
 from .shared import Shared
 
 log = logging.getLogger("sendonce.sender")
+
+#: Provider events are applied in slices of so many, so many at most in a round.
+_SLICE, _SLICES = 500, 10
 
 
 class Upkeep(threading.Thread):
@@ -59,22 +63,41 @@ class Upkeep(threading.Thread):
             if not busy:
                 shared.wake_upkeep.wait(shared.poll * random.uniform(0.7, 1.0))
                 shared.wake_upkeep.clear()
+        self._tell_the_last()
         connections.close_all()
+
+    def _tell_the_last(self) -> None:
+        """The counts since the last look, for the other workers; those that the lanes' last
+        messages add are lost."""
+        try:
+            self.shared.brake.flush()
+        except LOST as error:
+            log.info("the last counts were not told: %s", error, extra={"event": "counts_lost"})
+        except Exception:
+            log.exception("the last counts were not told", extra={"event": "upkeep_error"})
 
     def step(self) -> bool:
         """One round; True when there is more to do at once (a build goes on)."""
         if connection.connection is None:
             cluster.check()
-        self._every("pauses", 1.0, self.shared.pauses.refresh)
+        self._every("pauses", 1.0, self.look_at_pauses)
         self.start_due()
         self._every("rescue", 1.0, self.rescue)
         self._every("policies", 5.0, doubt.apply_policies)
         self._every("cancels", 10.0, withdraw.finish_cancels)
         building = self.build_a_little()
         self._every("finish", 0.3, self.finish_all)
+        self._every("limits", 1.0, self.refresh_limits)
+        self._every("events", 0.25, self.apply_events)
+        self._every("prune", 60.0, tracking.prune)
+        self._every("brakes", 1.0, self.apply_brakes)
+        self._every("paused", 3.0, health.mark_paused)
+        self._every("notices", 10.0, notices.tell)
         if self.watch_drain and not building and self.is_drained():
             self.finish_all()
-            self.drained.set()
+            self.apply_brakes()
+            if not notices.tell():  # else they are to be sent first
+                self.drained.set()
         return building
 
     def _every(self, name: str, seconds: float, step: Callable[[], object]) -> None:
@@ -143,6 +166,35 @@ class Upkeep(threading.Thread):
         if rescued:
             self.shared.wake_dispatcher.set()
         return rescued > 0
+
+    def look_at_pauses(self) -> bool:
+        """Which transports take no mail; True when this process is to try one again."""
+        probes = self.shared.pauses.refresh()
+        if probes:
+            self.shared.wake_dispatcher.set()  # a probe is ours for a second only
+        return probes
+
+    def refresh_limits(self) -> None:
+        """What all workers may send together, and how much of it is this process's."""
+        self.shared.limits.refresh(self.shared.worker_id)
+
+    def apply_events(self) -> bool:
+        """What providers have told by webhook; storms are taken in slices."""
+        for _ in range(_SLICES):
+            if self.shared.stopping.is_set() or tracking.apply_waiting(_SLICE) < _SLICE:
+                return False
+        return True
+
+    def apply_brakes(self) -> bool:
+        """Tell what this process has counted, and pause what all of them together say must be."""
+        shared, paused = self.shared, False
+        pulled = [*shared.brake.flush(), *health.look(shared.campaign_id)]
+        for campaign_id, reason in dict(pulled).items():
+            with contextlib.suppress(GateBusy):  # the counts stay: the next look comes soon
+                if health.pause(campaign_id, reason):
+                    health.log_pause(campaign_id, reason)
+                    paused = True
+        return paused
 
     def finish_all(self) -> bool:
         """Finish every campaign that is built and has no open row."""

@@ -55,7 +55,13 @@ class Sender:
             campaign_id=campaign_id,
         )
         self.shared.ready = Ready(
-            Shares(lanes, list(conf.TRANSPORTS), self.shared.last_success.recent)
+            Shares(
+                lanes,
+                list(conf.TRANSPORTS),
+                self.shared.last_success.recent,
+                doors=self.shared.doors,
+            ),
+            lines=self.shared.limits.lines,
         )
         self.lanes = [Lane(n, self.shared) for n in range(lanes)]
         self.dispatcher = Dispatcher(self.shared, self.lanes)
@@ -111,6 +117,7 @@ class Sender:
             shared.insist(lambda: give_back(late), "give-back")
             shared.ready.release(late)
         self.upkeep.join(5.0)
+        shared.insist(shared.brake.flush, "counts")
         self.heartbeat.sign_off()
         ended.set()
         shared.pool.close()

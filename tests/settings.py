@@ -12,7 +12,13 @@ import secrets
 from pathlib import Path
 
 for _name in list(os.environ):
-    if _name.startswith("SENDONCE_") or _name in {"DEBUG", "EMAIL_URL", "ALLOWED_HOSTS"}:
+    if _name.startswith("SENDONCE_") or _name in {
+        "DEBUG",
+        "EMAIL_URL",
+        "ALLOWED_HOSTS",
+        "ANYMAIL",
+        "ANYMAIL_WEBHOOK_SECRET",
+    }:
         del os.environ[_name]
 os.environ["SECRET_KEY"] = "only-for-tests-0123456789-0123456789-0123456789"
 

@@ -37,6 +37,10 @@ class Migration(migrations.Migration):
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
             ],
+            options={
+                "verbose_name": "campaign's brakes",
+                "verbose_name_plural": "campaigns' brakes",
+            },
         ),
         migrations.CreateModel(
             name="ProviderEvent",
@@ -84,6 +88,8 @@ class Migration(migrations.Migration):
                     "updated",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
+                ("ceiling", models.FloatField(blank=True, null=True)),
+                ("spread_until", models.DateTimeField(blank=True, null=True)),
                 ("slowed_at", models.DateTimeField(blank=True, null=True)),
                 ("raised_at", models.DateTimeField(blank=True, null=True)),
                 (
@@ -137,8 +143,22 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="send",
+            name="repeats",
+            field=models.PositiveSmallIntegerField(db_default=0, default=0),
+        ),
+        migrations.AddField(
+            model_name="send",
             name="via",
             field=models.CharField(blank=True, db_default="", max_length=80),
+        ),
+        migrations.AddField(
+            model_name="worker",
+            name="sessions",
+            field=models.JSONField(
+                blank=True,
+                db_default=models.Value({}, models.JSONField()),
+                default=dict,
+            ),
         ),
         migrations.AddIndex(
             model_name="deliveryevent",
@@ -147,6 +167,10 @@ class Migration(migrations.Migration):
                 fields=["-id"],
                 name="sendonce_event_unclassified",
             ),
+        ),
+        migrations.AddIndex(
+            model_name="deliveryevent",
+            index=models.Index(fields=["account", "-id"], name="sendonce_event_account"),
         ),
         migrations.AddIndex(
             model_name="send",

@@ -34,6 +34,8 @@ from .closing import (
 )
 from .doubt import (
     DOUBT_DUE,
+    HOLD,
+    REPLAY,
     SEND_AGAIN,
     TREAT_AS_SENT,
 )
@@ -49,6 +51,7 @@ from .ledger import (
 from .outcomes import (
     ACCEPT,
     EVENT_INSERT,
+    FULL_AGAIN,
     GIVE_BACK,
     NOT_WRITTEN,
     REFUSE,
@@ -91,9 +94,11 @@ __all__ = [
     "EVENT",
     "EVENT_INSERT",
     "EXPIRED_CAMPAIGNS",
+    "FULL_AGAIN",
     "GIVE_BACK",
     "HAND_OVER",
     "HAS_WORK",
+    "HOLD",
     "LEAVERS_CAMPAIGNS",
     "LIFT",
     "LOCK_ROWS",
@@ -106,6 +111,7 @@ __all__ = [
     "REFUSE",
     "RELAXED",
     "RENEW",
+    "REPLAY",
     "RESCUE_DEAD",
     "RESCUE_EXPIRED",
     "SEGMENTS",

@@ -6,7 +6,8 @@ from .tables import ACCOUNT, CAMPAIGN, SEND
 
 # The hand-over's token moves to the tokens in doubt, so that its acceptance still counts. A row
 # relabelled because its worker's session was lost keeps its lease: until that is over the worker
-# may be alive and send it, so not even a person sends it again before.
+# may be alive and send it, so not even a person sends it again before. What has failed is another
+# message to a provider that deduplicates; what is in doubt keeps its key, and so may be harmless.
 SEND_AGAIN = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id, s.status FROM {SEND} s
@@ -18,7 +19,9 @@ WITH chosen AS MATERIALIZED (
 )
 UPDATE {SEND} s SET
     status = 'queued', next_attempt_at = NULL, lease_until = NULL, worker_id = NULL,
-    settle_at = NULL, attempts = 0, reason = '',
+    settle_at = NULL, attempts = 0, replays = 0, reason = '',
+    repeats = s.repeats + (s.status = 'failed')::int,
+    frozen = CASE WHEN s.status = 'failed' THEN NULL ELSE s.frozen END,
     doubt_tokens = CASE WHEN s.status = 'in_doubt'
         THEN s.doubt_tokens || s.claim_token ELSE s.doubt_tokens END,
     claim_token = NULL
@@ -33,15 +36,47 @@ WITH chosen AS MATERIALIZED (
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )
 UPDATE {SEND} s SET status = 'sent', sent_at = s.handed_at, settle_at = NULL,
-    lease_until = NULL, reason = 'treated_as_sent'
+    replay_until = NULL, replays = 0, frozen = NULL, lease_until = NULL,
+    reason = 'treated_as_sent'
 FROM chosen WHERE s.id = chosen.id
 RETURNING s.id, s.account_id"""
 
-# A canceled campaign opens nothing: what it could not queue must not fill the limit for ever.
+# The same message once more under its key, which a deduplicating provider answers without a second
+# delivery. The hand-over looks at the window and the transport again.
+REPLAY = f"""
+WITH chosen AS MATERIALIZED (
+    SELECT s.id FROM {SEND} s LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
+    WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+      AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
+      AND s.replay_until > clock_timestamp()
+      AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
+      AND (c.id IS NULL OR c.status = 'sending')
+    ORDER BY s.id FOR NO KEY UPDATE OF s
+)
+UPDATE {SEND} s SET
+    status = 'retry', next_attempt_at = clock_timestamp(), replays = s.replays + 1,
+    doubt_tokens = s.doubt_tokens || s.claim_token, claim_token = NULL,
+    lease_until = NULL, worker_id = NULL, settle_at = NULL
+FROM chosen WHERE s.id = chosen.id
+RETURNING s.id, s.account_id"""
+
+# Nothing settles it by itself any more: for evidence, or a person.
+HOLD = f"""
+UPDATE {SEND} s SET settle_at = NULL, replay_until = NULL
+WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+  AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
+RETURNING s.id, s.account_id"""
+
+# What is due to be settled, and how: replayed while that is harmless, else by the account's
+# policy. Left out: a canceled campaign, which opens nothing, and replays of one that is paused;
+# they must not fill the limit for ever.
 DOUBT_DUE = f"""
-SELECT s.id, s.campaign_id, a.in_doubt_policy
+SELECT s.id, s.campaign_id, CASE
+    WHEN s.replay_until > clock_timestamp() THEN 'replay' ELSE a.in_doubt_policy END
 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
 LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
-WHERE s.status = 'in_doubt' AND s.settle_at <= clock_timestamp() AND a.in_doubt_policy <> 'hold'
+WHERE s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
   AND c.status IS DISTINCT FROM 'canceled'
+  AND (c.status IS DISTINCT FROM 'paused' OR s.replay_until IS NULL
+       OR s.replay_until <= clock_timestamp())
 ORDER BY s.id LIMIT 1000"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import CAMPAIGN, DOUBTED, INCLUDE, MEMBERSHIP, SEND, SUBSCRIBER, SUPPRESSION
+from .tables import ACCOUNT, CAMPAIGN, DOUBTED, INCLUDE, MEMBERSHIP, SEND, SUBSCRIBER, SUPPRESSION
 
 # First statement behind the gates: the row locks, in one order for everybody.
 LOCK_ROWS = f"""
@@ -10,12 +10,16 @@ SELECT id FROM {SEND} WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY U
 
 # Second statement, with a snapshot younger than the locks: check and compare-and-set in one. An
 # opt-out that committed before it begins is seen; with one statement for both it is not.
+#
+# A replay (replays > 0) repeats a hand-over in doubt under the same key. It is harmless only over
+# the same transport and credentials, with the same message, inside the provider's window: else it
+# is held. The window is counted from the first hand-over that is in doubt.
 HAND_OVER = f"""
 WITH lot AS (
-    SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(hashes)s::text[])
-        AS t(id, token, hashes)
+    SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(hashes)s::text[],
+        %(frozen)s::text[]) AS t(id, token, hashes, frozen)
 ), checked AS (
-    SELECT s.id, lot.token, CASE
+    SELECT s.id, lot.token, lot.frozen, a.in_doubt_policy, CASE
         WHEN s.campaign_id IS NOT NULL AND c.status = 'canceled' THEN 'canceled'
         WHEN s.campaign_id IS NOT NULL AND c.status <> 'sending' THEN 'not_sending'
         WHEN s.campaign_id IS NULL AND s.expires <= clock_timestamp() THEN 'expired'
@@ -30,6 +34,8 @@ WITH lot AS (
             SELECT 1 FROM {SUPPRESSION} x
             WHERE x.email_hash = ANY(string_to_array(lot.hashes, ','))
               AND (x.account_id = s.account_id OR x.account_id IS NULL)) THEN 'suppressed'
+        WHEN s.replays > 0 AND {DOUBTED} AND (s.via <> %(via)s OR s.frozen IS NULL
+            OR s.replay_until IS NULL OR s.replay_until <= clock_timestamp()) THEN 'held'
         WHEN s.campaign_id IS NULL THEN 'go'
         WHEN EXISTS (
             SELECT 1 FROM {SEND} o
@@ -44,6 +50,7 @@ WITH lot AS (
         ELSE 'go' END AS finding
     FROM lot
     JOIN {SEND} s ON s.id = lot.id AND s.claim_token = lot.token AND s.status = 'claimed'
+    JOIN {ACCOUNT} a ON a.id = s.account_id
     LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
     LEFT JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
 )
@@ -67,6 +74,18 @@ UPDATE {SEND} s SET
             THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
     doubt_tokens = CASE WHEN k.finding NOT IN ('go', 'not_sending') AND {DOUBTED}
         THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
+    via = CASE WHEN k.finding = 'go' THEN %(via)s ELSE s.via END,
+    frozen = CASE WHEN k.finding = 'go' THEN COALESCE(s.frozen, k.frozen::jsonb)
+        ELSE s.frozen END,
+    replay_until = CASE
+        WHEN k.finding = 'held' THEN NULL
+        WHEN k.finding <> 'go' THEN s.replay_until
+        WHEN %(window)s <= 0 THEN NULL
+        WHEN {DOUBTED} AND s.via = %(via)s
+            THEN LEAST(s.replay_until, clock_timestamp() + %(window)s * interval '1 second')
+        ELSE clock_timestamp() + %(window)s * interval '1 second' END,
+    settle_at = CASE WHEN k.finding = 'held' AND {DOUBTED} AND k.in_doubt_policy <> 'hold'
+        THEN clock_timestamp() END,
     reason = CASE WHEN k.finding IN ('go', 'not_sending') THEN s.reason ELSE k.finding END
 FROM checked k WHERE s.id = k.id
 RETURNING k.token, k.finding, s.attempts, s.status"""

@@ -16,8 +16,8 @@ SELECT EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.s
     OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s
         AND s.status IN ('claimed', 'sending'))
     OR EXISTS (SELECT 1 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
-        WHERE s.campaign_id = %(campaign)s AND s.status = 'in_doubt'
-          AND s.settle_at IS NOT NULL AND a.in_doubt_policy <> 'hold')"""
+        WHERE s.campaign_id = %(campaign)s AND s.status = 'in_doubt' AND s.settle_at IS NOT NULL
+          AND (s.replay_until > clock_timestamp() OR a.in_doubt_policy <> 'hold'))"""
 
 # For --drain: is there something to do now, or within the patience (seconds)? A paused
 # campaign's queue is not work; what is in flight anywhere is.
@@ -35,8 +35,12 @@ SELECT EXISTS (SELECT 1 FROM scope WHERE status = 'approved'
     OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
         SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'queued'))
     OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'in_doubt'
+          AND s.settle_at <= clock_timestamp() + %(patience)s * interval '1 second'))
+    OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
         SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'retry'
-          AND s.next_attempt_at <= clock_timestamp() + %(patience)s * interval '1 second'))
+          AND (s.reason = 'rate_limited'
+            OR s.next_attempt_at <= clock_timestamp() + %(patience)s * interval '1 second')))
     OR (%(campaign)s::bigint IS NULL AND EXISTS (
         SELECT 1 FROM {SEND} s WHERE s.campaign_id IS NULL AND (s.status = 'queued'
           OR (s.status = 'retry'

@@ -9,7 +9,8 @@ _CLOSED_BY_CANCEL = "c.status = 'canceled'"
 # An acceptance of any hand-over of the row, current or in doubt, makes it sent and ends it.
 ACCEPT = f"""
 UPDATE {SEND} s SET status = 'sent', sent_at = clock_timestamp(), lease_until = NULL,
-    settle_at = NULL, provider_message_id = left(o.message_id, 300), answer_stage = o.stage,
+    settle_at = NULL, replay_until = NULL, replays = 0, frozen = NULL,
+    provider_message_id = left(o.message_id, 300), answer_stage = o.stage,
     answer_code = o.code, answer_enhanced = o.enhanced, answer_text = o.text, reason = ''
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(message_ids)s::text[], %(stages)s::text[],
     %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[])
@@ -20,13 +21,15 @@ RETURNING s.id"""
 
 # Any other outcome speaks of the current hand-over only, and only while its fate is open: a
 # late "don't know" never overwrites knowledge. A retry in a canceled campaign stays closed. A
-# repeat that could not even be made leaves the earlier hand-over in doubt as it was. A
-# refusal of a repeat says nothing about an earlier hand-over in doubt, but a person or a policy
-# asked for the repeat, so its answer counts; an acceptance of the earlier one still wins.
+# repeat that could not even be made leaves the earlier hand-over in doubt as it was. A refusal
+# of a repeat says nothing about an earlier hand-over in doubt: after a replay the row is in doubt
+# as it was, and replayed again if the refusal was for now; but where a person or a policy asked
+# for the repeat its answer counts. An acceptance of the earlier one still wins.
 REFUSE = f"""
 WITH told AS (
     SELECT s.id, s.status AS was, o.*, CASE
         WHEN s.status = 'claimed' AND {DOUBTED} THEN 'in_doubt'
+        WHEN s.replays > 0 AND {DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' AND {DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' THEN 'canceled'
         ELSE o.outcome END AS becomes,
@@ -52,10 +55,12 @@ UPDATE {SEND} s SET
         WHEN t.becomes = 'in_doubt' THEN s.claim_token END,
     doubt_tokens = CASE WHEN t.becomes = 'in_doubt' AND t.outcome <> 'in_doubt'
         THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
-    settle_at = CASE WHEN t.becomes = 'in_doubt' AND t.outcome = 'in_doubt'
-        AND t.in_doubt_policy <> 'hold'
-        AND (c.status IS NULL OR NOT {_CLOSED_BY_CANCEL})
-        THEN clock_timestamp() + %(doubt_wait)s * interval '1 second' END,
+    settle_at = CASE
+        WHEN t.becomes <> 'in_doubt' OR COALESCE({_CLOSED_BY_CANCEL}, false) THEN NULL
+        WHEN t.delay > 0 AND s.replay_until > clock_timestamp()
+            THEN clock_timestamp() + t.delay * interval '1 second'
+        WHEN t.outcome = 'in_doubt' AND t.in_doubt_policy <> 'hold'
+            THEN clock_timestamp() + %(doubt_wait)s * interval '1 second' END,
     lease_until = NULL, answer_stage = t.stage, answer_code = t.code,
     answer_enhanced = t.enhanced, answer_text = t.text, reason = t.reason
 FROM told t JOIN {SEND} same ON same.id = t.id LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
@@ -75,14 +80,27 @@ WHERE (s.claim_token = o.token AND (s.status = 'sending'
 ORDER BY o.place"""
 
 EVENT_INSERT = f"""
-INSERT INTO {EVENT} (send_id, account_id, kind, stage, code, enhanced, text, reason, attempt,
-    by_name, at)
-SELECT o.id, o.account_id, o.kind, o.stage, o.code, o.enhanced, o.text, o.reason, o.attempt,
-    o.by_name, clock_timestamp()
+INSERT INTO {EVENT} (send_id, account_id, kind, stage, code, enhanced, text, reason, known,
+    attempt, by_name, at)
+SELECT o.id, o.account_id, o.kind, o.stage, o.code, o.enhanced, o.text, o.reason, o.known,
+    o.attempt, o.by_name, clock_timestamp()
 FROM unnest(%(ids)s::bigint[], %(accounts)s::bigint[], %(kinds)s::text[], %(stages)s::text[],
     %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[], %(reasons)s::text[],
-    %(attempts)s::smallint[], %(by_names)s::text[])
-    AS o(id, account_id, kind, stage, code, enhanced, text, reason, attempt, by_name)"""
+    %(knowns)s::boolean[], %(attempts)s::smallint[], %(by_names)s::text[])
+    AS o(id, account_id, kind, stage, code, enhanced, text, reason, known, attempt, by_name)"""
+
+# Whose mailbox was full in so many campaigns in a row, the one just ended included: nobody reads
+# it any more.
+FULL_AGAIN = f"""
+SELECT t.account, t.email FROM unnest(%(accounts)s::bigint[], %(emails)s::text[])
+    AS t(account, email)
+WHERE %(campaigns)s = (SELECT count(*) FROM (
+    SELECT s.status, s.reason FROM {SEND} s
+    WHERE s.account_id = t.account AND s.email_lower = lower(t.email COLLATE "C")
+      AND s.campaign_id IS NOT NULL AND s.status IN ('sent', 'failed', 'bounced')
+    ORDER BY s.id DESC LIMIT %(campaigns)s) r
+    WHERE r.status = 'failed' AND r.reason = 'mailbox_full')
+ORDER BY t.email"""
 
 # Never started, known for certain: back to where it came from, the attempt refunded.
 GIVE_BACK = f"""

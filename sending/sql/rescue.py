@@ -27,9 +27,11 @@ UPDATE {SEND} s SET
     doubt_tokens = CASE WHEN s.status = 'claimed' AND c.status = 'canceled' AND {DOUBTED}
         THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
     settle_at = CASE
-        WHEN s.status = 'sending' AND a.in_doubt_policy <> 'hold'
-            AND c.status IS DISTINCT FROM 'canceled'
-        THEN GREATEST(s.lease_until, clock_timestamp()) + %(doubt_wait)s * interval '1 second' END,
+        WHEN s.status <> 'sending' OR c.status IS NOT DISTINCT FROM 'canceled' THEN NULL
+        WHEN s.replay_until > clock_timestamp() THEN GREATEST(s.lease_until, clock_timestamp())
+            + %(replay_wait)s * interval '1 second'
+        WHEN a.in_doubt_policy <> 'hold' THEN GREATEST(s.lease_until, clock_timestamp())
+            + %(doubt_wait)s * interval '1 second' END,
     reason = CASE
         WHEN s.status = 'sending' THEN 'worker_lost'
         WHEN c.status = 'canceled' THEN 'canceled'

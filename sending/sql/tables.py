@@ -13,6 +13,8 @@ SUBSCRIBER = "sendonce_subscribers_subscriber"
 MEMBERSHIP = "sendonce_subscribers_membership"
 SUPPRESSION = "sendonce_subscribers_suppression"
 PAUSE = "sendonce_sending_transportpause"
+LIMIT = "sendonce_sending_ratelimit"
+HEALTH = "sendonce_sending_campaignhealth"
 
 # What becomes of a row that would open, be closed or be canceled while an earlier hand-over of
 # it is still in doubt: back in doubt. "Canceled" or "suppressed" would say that nothing left.

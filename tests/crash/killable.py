@@ -22,6 +22,8 @@ POINTS = (
     "body:after_dot",
     "reply:read",
 )
+#: For senders that speak to a provider over HTTP.
+HTTP_POINTS = (*POINTS[:12], "request:before", "request:after", "reply:read")
 
 _lock = threading.Lock()
 _inside = threading.local()
@@ -55,9 +57,9 @@ def weave(point: str, count: int) -> None:
 
     import sending.dispatcher
     import sending.lanes
+    from sending.sessions import BackendSession, SMTPSession
     from sending.smtp_session import FINAL_DOT
     from sending.smtp_wire import Wire
-    from sending.transports import SMTPSession
 
     def around(verb: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -89,7 +91,7 @@ def weave(point: str, count: int) -> None:
     ):
         setattr(module, verb, around(verb, getattr(module, verb)))
 
-    write, send = Wire.write, SMTPSession.send
+    write = Wire.write
 
     def killing_write(self: Any, data: bytes, *args: Any, **kwargs: Any) -> Any:
         if data == FINAL_DOT:
@@ -99,13 +101,29 @@ def weave(point: str, count: int) -> None:
             at("body:after_dot")
         return result
 
-    def killing_send(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = send(self, *args, **kwargs)
-        at("reply:read")
-        return result
+    def reading(send: Callable[..., Any]) -> Callable[..., Any]:
+        def killing_send(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = send(self, *args, **kwargs)
+            at("reply:read")
+            return result
+
+        return killing_send
 
     Wire.write = killing_write  # type: ignore[method-assign]
-    SMTPSession.send = killing_send  # type: ignore[method-assign]
+    SMTPSession.send = reading(SMTPSession.send)  # type: ignore[method-assign]
+    BackendSession.send = reading(BackendSession.send)  # type: ignore[method-assign]
+    if point.startswith("request:"):
+        import requests
+
+        request = requests.Session.send
+
+        def killing_request(self: Any, *args: Any, **kwargs: Any) -> Any:
+            at("request:before")
+            result = request(self, *args, **kwargs)
+            at("request:after")
+            return result
+
+        requests.Session.send = killing_request  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

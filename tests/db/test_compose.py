@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sending.compose import KEPT, ComposeError, Composer
+from sending.handover import give_back, hand_over
 from sending.models import Send
-from sending.transports import Prepared
-from tests.db.rows import held
+from sending.transports import Prepared, Transport, transport
+from subscribers.models import Account, Subscriber
+from tests.db.rows import campaign_to, held, row, take
 from tests.factories import ContentFactory, SendFactory
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def _messages(composer: Composer, sends: list[Send]) -> list[Prepared]:
     wanted = {s.content_id for s in sends if s.content_id is not None}
     loaded = composer.cached(wanted) or composer.load(wanted)
-    return [composer.compose(held(s), loaded, as_bytes=True) for s in sends]
+    return [composer.compose(held(s), loaded, over=transport("default")) for s in sends]
 
 
 def test_a_lot_of_more_contents_than_are_kept_is_made_completely() -> None:
@@ -37,7 +41,7 @@ def test_what_one_lane_loads_does_not_take_another_lanes_away() -> None:
     loaded = composer.load({mine.content_id})
     composer.load({ContentFactory.create().pk for _ in range(KEPT)})
     assert composer.cached({mine.content_id}) is None, "gone from the cache"
-    assert b"Subject: Mine" in composer.compose(held(mine), loaded, as_bytes=True).data
+    assert b"Subject: Mine" in composer.compose(held(mine), loaded, over=transport("default")).data
 
 
 def test_what_is_used_stays() -> None:
@@ -54,4 +58,46 @@ def test_a_content_that_was_deleted_fails_its_row_with_the_reason() -> None:
     composer = Composer()
     composer.load(set())
     with pytest.raises(ComposeError, match="its content was deleted"):
-        composer.compose(held(send), {}, as_bytes=True)
+        composer.compose(held(send), {}, over=transport("default"))
+
+
+@pytest.fixture
+def resend(settings: Any) -> Transport:
+    settings.ANYMAIL = {"RESEND_API_KEY": "re_test"}
+    settings.SENDONCE = {
+        **settings.SENDONCE,
+        "TRANSPORTS": {"default": {"BACKEND": "anymail.backends.resend.EmailBackend"}},
+    }
+    return transport("default")
+
+
+def test_over_a_transport_that_deduplicates_every_attempt_is_the_same(resend: Transport) -> None:
+    campaign = campaign_to(0)
+    send = row(campaign)
+    assert send.subscriber is not None
+    composer = Composer()
+    (first,) = take([campaign.pk], 1)
+    loaded = composer.load({first.content_id})
+    before = composer.compose(first, loaded, over=resend)
+    assert hand_over([first], lease=60, via=resend.via, window=resend.window).go == [first]
+    assert give_back([first]) == 1
+
+    # Everything that could come into the message changes meanwhile.
+    Subscriber.objects.filter(pk=send.subscriber.pk).update(attributes={"name": "Another"})
+    Account.objects.filter(pk=send.account_id).update(name="Another", slug="another")
+    (again,) = take([campaign.pk], 1)
+    other = Composer()
+    after = other.compose(again, other.load({again.content_id}), over=resend)
+    assert before.wire_bytes() == after.wire_bytes()
+    assert (before.metadata, before.esp_extra) == (after.metadata, after.esp_extra)
+    assert before.metadata["job_id"] == send.job_id
+
+
+def test_over_any_other_transport_an_attempt_tells_what_holds_now() -> None:
+    campaign = campaign_to(0)
+    send = row(campaign)
+    assert send.subscriber is not None
+    composer = Composer()
+    (first,) = take([campaign.pk], 1)
+    composer.compose(first, composer.load({first.content_id}), over=transport("default"))
+    assert first.frozen is None

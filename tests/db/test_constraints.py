@@ -14,7 +14,15 @@ from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
 from campaigns.models import Campaign
-from sending.models import DeliveryEvent, Installation, Send, TransportPause
+from sending.models import (
+    DeliveryEvent,
+    Installation,
+    ProviderEvent,
+    RateLimit,
+    Send,
+    TransportPause,
+    WebhookCount,
+)
 from subscribers.models import Membership, Segment, Subscriber, Suppression
 from tests.factories import (
     AccountFactory,
@@ -120,6 +128,9 @@ CHECKS: dict[str, list[Case]] = {
         (lambda: SuppressionFactory.create(erased_email="a@example.org"), "email_hash = NULL"),
         (lambda: SuppressionFactory.create(erased_email="a@example.org"), "reason = 'manual'"),
     ],
+    "sendonce_limit_rate": [
+        (lambda: RateLimit.objects.create(key="transport:default", rate=1), "rate = 0"),
+    ],
     "sendonce_installation_one": [
         (lambda: Installation.objects.create(namespace=uuid.uuid4()), "id = 2"),
     ],
@@ -197,6 +208,20 @@ def _two_memberships() -> tuple[Row, Row]:
     return first, MembershipFactory.create(segment=first.segment)
 
 
+def _two_counts() -> tuple[Row, Row]:
+    day = timezone.now().date()
+    made = [WebhookCount.objects.create(esp=esp, what="refused", day=day) for esp in ("a", "b")]
+    return made[0], made[1]
+
+
+def _two_provider_events() -> tuple[Row, Row]:
+    made = [
+        ProviderEvent.objects.create(event_id=name, esp="a", kind="sent", at=timezone.now())
+        for name in ("a:1", "a:2")
+    ]
+    return made[0], made[1]
+
+
 #: constraint -> two rows, and what the second takes over from the first.
 UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
     "sendonce_send_subscriber": (_two_sends, "subscriber_id = first.subscriber_id"),
@@ -223,8 +248,10 @@ UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
         lambda: _two_suppressions(account=None, erased=True),
         "email_hash = first.email_hash",
     ),
+    "sendonce_webhook_count": (_two_counts, "esp = first.esp"),
     # Unique columns: the name that Django gives them begins with the table's.
     "sendonce_sending_send_job_id": (_two_sends, "job_id = first.job_id"),
+    "sendonce_sending_providerevent_event_id": (_two_provider_events, "event_id = first.event_id"),
 }
 
 

@@ -47,7 +47,7 @@ def lane(relay: Sink) -> Iterator[Lane]:
     yield made
     shared.stopping.set()
     shared.abandon.set()
-    made.close()
+    made.sessions.close()
     shared.pool.close()
 
 
