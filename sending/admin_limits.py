@@ -21,7 +21,8 @@ from subscribers.admin import StyledMedia
 from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
 
-from . import pauses, slow_downs
+from . import pauses
+from .limits import slow_downs
 from .models import CampaignHealth, RateLimit, TransportPause
 from .status_limits import health_fact
 from .wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble

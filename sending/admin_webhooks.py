@@ -12,8 +12,8 @@ from subscribers.admin import StyledMedia
 from subscribers.scoping import ReadOnly, ScopedAdmin, account_ids
 
 from .models import ProviderEvent, WebhookCount
-from .providers import PROVIDERS
-from .tracking_rules import Result
+from .providers.table import PROVIDERS
+from .tracking.rules import Result
 
 
 class ProviderFilter(admin.SimpleListFilter):

@@ -15,7 +15,8 @@ class SendingConfig(AppConfig):
         from campaigns import hooks as campaign_hooks
         from subscribers import hooks as subscriber_hooks
 
-        from . import checks, ledger, status_limits, webhooks, withdraw  # noqa: F401
+        from . import checks, ledger, status_limits, withdraw  # noqa: F401
+        from .tracking import webhooks
 
         campaign_hooks.open_rows.fill(ledger.has_open_rows)
         campaign_hooks.cancel_rows.fill(withdraw.cancel_rows)

@@ -14,8 +14,8 @@ from django.core.checks import CheckMessage, Error, Warning, register
 
 from subscribers.conf import Conf
 
-from .answer_timeouts import botocore_config, is_requests_timeout, requests_timeout
-from .providers import Speaks
+from .providers.answer_timeouts import botocore_config, is_requests_timeout, requests_timeout
+from .providers.table import Speaks
 from .transports import KNOWN_KEYS, Transport, UnknownTransport
 
 #: Django's backends whose mail stays on the machine.

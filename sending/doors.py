@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from . import clock
 
 if TYPE_CHECKING:
-    from .session_shares import SessionShares
+    from .limits.session_shares import SessionShares
     from .shared import Shared
 
 #: Seconds that a lane waits for its turn before it gives its rows back.

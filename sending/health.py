@@ -4,7 +4,7 @@ A process adds up what its lanes were told and flushes the sums about once a sec
 when refusals come in a row, so that workers which each see a part of them stop together. A process
 that is lost takes at most a second of counts with it, and one whose commit was not acknowledged
 may count some twice: these are brakes, not the ledger. Bounces and complaints that providers tell
-by webhook are added by ``sending.tracking``.
+by webhook are added by ``sending.tracking.inbox``.
 
 Errors of a transport (connections lost, time-outs, answers that can't be read) are counted by each
 process alone, over all its lanes and campaigns.

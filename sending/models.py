@@ -44,8 +44,8 @@ class Send(models.Model):
     """One message to one person: the queue entry, the lock and the record of it.
 
     Rows change only through ``sending.queue``, ``sending.handover``, ``sending.settle``,
-    ``sending.rescue``, ``sending.withdraw``, ``sending.doubt``, ``sending.limits`` and
-    ``sending.tracking_effects``.
+    ``sending.rescue``, ``sending.withdraw``, ``sending.doubt``, ``sending.limits.admission`` and
+    ``sending.tracking.effects``.
     """
 
     class Status(models.TextChoices):
@@ -273,7 +273,7 @@ class DeliveryEvent(models.Model):
 class ProviderEvent(models.Model):
     """One tracking event as a provider's webhook told it: stored at once, applied by a worker.
 
-    ``applied_at`` null: it waits. ``result`` says what came of it: see ``sending.tracking``.
+    ``applied_at`` null: it waits. ``result`` says what came of it: see ``sending.tracking.inbox``.
     """
 
     #: ``<esp>:...``, the provider's own id or derived: what is told twice is stored once.
@@ -329,7 +329,7 @@ class WebhookCount(models.Model):
 class RateLimit(models.Model):
     """A token bucket that all workers share: of a transport, an account or a provider of
     mailboxes. ``rate`` is in force now, in messages a second; ``usual`` is the configured one,
-    null where there is none and ``rate`` only slows down. See ``sending.limits``."""
+    null where there is none and ``rate`` only slows down. See ``sending.limits.admission``."""
 
     #: ``transport:<alias>``, ``account:<id>`` or ``domain:<group>``.
     key = models.CharField(max_length=200, unique=True)

@@ -11,9 +11,9 @@
 No code calls an address dead against words that speak of us (``DOUBTS``): a sender whose machine
 is on a block list would otherwise suppress everybody.
 
-An answer of a provider's API goes by its words and its status (``sending.http_rules``). To teach
-it a new reply, add a line to one of those tables in ``sending.reply_rules``, or to the words in
-``sending.reply_words``, and one to ``tests/unit/replies.py``.
+An answer of a provider's API goes by its words and its status (``sending.replies.http_rules``).
+To teach it a new reply, add a line to one of the tables in ``sending.replies``, and one to
+``tests/unit/replies/``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .answers import (
     clean_text,
     parse_enhanced,
 )
-from .http_rules import HTTP_REFUSED, HTTP_STATUS, SPENT
-from .reply_rules import (
+from .replies.http_rules import HTTP_REFUSED, HTTP_STATUS, SPENT
+from .replies.rules import (
     BASIC,
     DEFERRED,
     DOUBTS,
@@ -45,7 +45,7 @@ from .reply_rules import (
     TRANSIENT_CODES,
     first,
 )
-from .reply_words import (
+from .replies.words import (
     ABOUT_SENDER,
     BLOCKED,
     DISABLED,

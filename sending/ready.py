@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from . import clock
 from .doors import Doors
-from .lines import Lines
+from .limits.lines import Lines
 from .queue import Claimed
 
 

@@ -12,15 +12,15 @@ from typing import Any, Protocol
 
 from . import clock
 from .answers import Answer, Outcome, Stage, answer
-from .foreign_errors import (
+from .outcomes import classify
+from .providers.foreign_errors import (
     Reached,
     answer_of_count,
     answer_of_error,
     answer_of_status,
     shut_down,
 )
-from .outcomes import classify
-from .providers import UNKNOWN, Provider, Speaks
+from .providers.table import UNKNOWN, Provider, Speaks
 from .smtp import EmailBackend as SMTPBackend
 from .smtp import SMTPFailure, StaleConnection
 from .smtp_message import message_bytes

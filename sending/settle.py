@@ -23,7 +23,7 @@ from .connections import Busy
 from .handover import reopen_for_row
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, retry_delay
 from .queue import Claimed
-from .wait_hints import wait_hint
+from .replies.wait_hints import wait_hint
 
 log = logging.getLogger("sendonce.sender")
 

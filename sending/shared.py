@@ -17,7 +17,7 @@ from .compose import Composer
 from .connections import LOST, Busy, Pool
 from .doors import Doors
 from .health import Brake
-from .limits import Limits
+from .limits.admission import Limits
 from .outcomes import Answer
 from .pauses import LastSuccess, Pauses
 from .ready import Ready

@@ -15,9 +15,9 @@ from django.db.models import Count, Sum
 
 from campaigns.models import Campaign
 
-from . import slow_downs
 from .answers import said
 from .brakes import Totals
+from .limits import slow_downs
 from .models import CampaignHealth, DeliveryEvent, ProviderEvent, RateLimit, WebhookCount
 from .wording import limit_words, percent, refusal_words, share_words
 

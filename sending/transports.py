@@ -21,10 +21,10 @@ from django.utils.module_loading import import_string
 from subscribers.conf import conf
 
 from . import installation
-from .answer_timeouts import answer_timeout, requests_timeout
-from .fingerprints import fingerprint, provider_settings
-from .keyed_backends import keyed
-from .providers import (
+from .providers.answer_timeouts import answer_timeout, requests_timeout
+from .providers.fingerprints import fingerprint, provider_settings
+from .providers.keyed_backends import keyed
+from .providers.table import (
     KeyTravels,
     Provider,
     Speaks,
@@ -81,7 +81,7 @@ class Transport:
     @cached_property
     def backend_class(self) -> type:
         """The class of the backend. For Resend and Unisender Go it is a subclass of the one that
-        is configured, which carries the deduplication key (``sending.keyed_backends``): the
+        is configured, which carries the deduplication key (``providers.keyed_backends``): the
         plain backend of anymail in ``BACKEND`` is enough.
 
         Raises ``UnknownTransport`` when the backend can't be imported.

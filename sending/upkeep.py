@@ -20,11 +20,12 @@ from campaigns.errors import CampaignError, GateBusy
 from campaigns.models import Campaign, CampaignQuerySet
 from subscribers.conf import conf
 
-from . import clock, cluster, doubt, health, notices, rescue, sql, tracking, withdraw
+from . import clock, cluster, doubt, health, notices, rescue, sql, withdraw
 from .build import build_chunk, next_size, unbuilt
 from .connections import LOST, close_quietly
 from .ledger import has_open_rows
 from .shared import Shared
+from .tracking import inbox as tracking
 
 log = logging.getLogger("sendonce.sender")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .webhooks import patterns
+from .tracking.webhooks import patterns
 
 app_name = "sendonce_webhooks"
 urlpatterns = patterns()

@@ -13,7 +13,7 @@ UNCLASSIFIED = "unclassified: a cautious guess"
 
 #: The stage of what a provider told later, by webhook.
 WEBHOOK = "webhook"
-#: What providers tell; see ``sending.tracking_rules``.
+#: What providers tell; see ``sending.tracking.rules``.
 TOLD = {
     "queued": "taken by the provider",
     "sent": "sent on by the provider",
@@ -27,7 +27,7 @@ TOLD = {
     "unsubscribed": "its recipient unsubscribed at the provider",
     "autoresponded": "answered by a machine",
 }
-#: What webhooks brought that was out of order; see ``sending.webhook_counts``.
+#: What webhooks brought that was out of order; see ``sending.tracking.webhook_counts``.
 ODD = {
     "refused": "wrong or missing secret, refused with 403",
     "malformed": "not readable",

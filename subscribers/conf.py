@@ -55,7 +55,7 @@ class Conf:
     #: A mailbox that was full in so many campaigns in a row counts as dead.
     MAILBOX_FULL_CAMPAIGNS: int = 3
     #: ``{domain: group}``: domains whose mailboxes are of one provider, beside those that
-    #: ``sending.mailbox_providers`` knows. A group has one limit and slows down as one.
+    #: ``sending.limits.mailbox_providers`` knows. A group has one limit and slows down as one.
     DOMAIN_GROUPS: dict[str, str] = field(default_factory=dict)
     #: ``{group or domain: messages a second}`` to its mailboxes, by all workers together.
     DOMAIN_RATES: dict[str, float] = field(default_factory=dict)

@@ -135,7 +135,7 @@ class Cluster:
 
             # PostgreSQL 18 never ends when it is told to in the middle of a crash recovery: the
             # start-up process is done, and the postmaster waits for others it has not told.
-            _within(RECOVERY_PATIENCE_S, lambda: ended() or self._answers())
+            _within(RECOVERY_PATIENCE_S, lambda: not self._recovers())
             _tell(pid, signal.SIGINT)
             if not _within(ORDERLY_END_S, ended):
                 _tell(pid, signal.SIGQUIT)
@@ -212,6 +212,15 @@ class Cluster:
             # A server that is full is a server.
             return "too many clients" in str(error)
         return True
+
+    def _recovers(self) -> bool:
+        """Whether it says that it is not ready yet: starting, or getting over a crash."""
+        try:
+            self.connect().close()
+        except psycopg.OperationalError as error:
+            said = str(error)
+            return "starting up" in said or "recovery mode" in said or "not yet accepting" in said
+        return False
 
     # -- making ---------------------------------------------------------------------------
 

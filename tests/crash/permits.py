@@ -21,7 +21,7 @@ def main(seconds: float) -> None:
     from django.db import connections
 
     from sending import clock
-    from sending.limits import Limits
+    from sending.limits.admission import Limits
     from sending.queue import Claimed
     from sending.ready import Ready
 

@@ -21,9 +21,9 @@ import pytest
 from django.utils import timezone
 
 from campaigns.models import Campaign
-from sending import tracking
 from sending.installation import tag
 from sending.models import CampaignHealth, DeliveryEvent, ProviderEvent, Send
+from sending.tracking import inbox as tracking
 from subscribers.models import Suppression
 from tests.conftest import ROOT
 from tests.factories import CampaignFactory

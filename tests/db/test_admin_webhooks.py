@@ -8,8 +8,9 @@ from django.test import Client
 from django.urls import reverse
 
 import sending.admin_webhooks  # noqa: F401  (registers its pages)
-from sending import tracking, webhook_counts
 from sending.models import ProviderEvent
+from sending.tracking import inbox as tracking
+from sending.tracking import webhook_counts
 from tests.factories import AccountFactory, StaffFactory
 
 from .rows import campaign_to, row

@@ -12,9 +12,10 @@ from django.test import override_settings
 from pytest_django import DjangoAssertNumQueries
 
 from campaigns.models import Campaign
-from sending import clock, slow_rates
+from sending import clock
 from sending.answers import Answer, Outcome, Reason, Stage, Verdict
-from sending.limits import SHORTEST_LINE, Limits
+from sending.limits import slow_rates
+from sending.limits.admission import SHORTEST_LINE, Limits
 from sending.models import RateLimit, Send, Worker
 from sending.queue import Claimed
 from sending.ready import Ready

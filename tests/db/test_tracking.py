@@ -8,9 +8,10 @@ from itertools import permutations
 import pytest
 from django.utils import timezone
 
-from sending import doubt, tracking
+from sending import doubt
 from sending.models import CampaignHealth, DeliveryEvent, ProviderEvent, Send
 from sending.settle import settle
+from sending.tracking import inbox as tracking
 from subscribers.models import Subscriber, Suppression
 from tests.factories import SendFactory
 

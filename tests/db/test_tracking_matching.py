@@ -10,9 +10,9 @@ import pytest
 from django.test import override_settings
 from django.utils import timezone
 
-from sending import tracking
 from sending.models import CampaignHealth, DeliveryEvent, ProviderEvent
 from sending.settle import settle
+from sending.tracking import inbox as tracking
 from subscribers.addresses import erased_hashes
 from subscribers.conf import SMTP_BACKEND
 

@@ -10,10 +10,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from campaigns import gate, lifecycle
-from sending import tracking
 from sending.handover import hand_over
 from sending.models import CampaignHealth, DeliveryEvent
 from sending.settle import settle
+from sending.tracking import inbox as tracking
 
 from .racing import Race
 from .rows import LEASE, campaign_to, held, row, status_of, take, told

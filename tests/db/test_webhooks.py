@@ -19,9 +19,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import include, path, reverse
 from django.utils import timezone
 
-from sending import tracking, webhooks
 from sending.installation import tag
 from sending.models import ProviderEvent, Send
+from sending.tracking import inbox as tracking
+from sending.tracking import webhooks
 from subscribers.models import Suppression
 from tests.provider_payloads import (
     ANYMAIL,

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from sending import installation, tracking
+from sending import installation
 from sending.handover import hand_over
 from sending.models import ProviderEvent, Send, WebhookCount
 from sending.queue import Claimed
+from sending.tracking import inbox as tracking
 from subscribers.models import Suppression
 
 from .rows import LEASE, campaign_to, row, take

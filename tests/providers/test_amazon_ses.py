@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sending.answers import Outcome, Reason, Stage
-from sending.http_answers import http_answer
 from sending.outcomes import classify
+from sending.providers.http_answers import http_answer
 from sending.transports import Transport
 
 from .faults import NOT_ACCEPTED, Fault

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from sending.answers import Outcome
-from sending.providers import deduplication_key
+from sending.providers.table import deduplication_key
 from sending.transports import Transport
 
 from .faults import Fault

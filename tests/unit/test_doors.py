@@ -10,9 +10,9 @@ from typing import TypeVar, cast
 import pytest
 
 from sending.doors import Doors, allowed
+from sending.limits.session_shares import SessionShares
 from sending.queue import Claimed
 from sending.ready import Ready, Shares
-from sending.session_shares import SessionShares
 from sending.shared import Shared
 
 T = TypeVar("T")

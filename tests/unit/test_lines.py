@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from sending import clock
-from sending.lines import FORGET, Lines
+from sending.limits.lines import FORGET, Lines
+from sending.limits.spreading import LONGEST, first_after, waits
 from sending.queue import Claimed
 from sending.ready import Ready
-from sending.spreading import LONGEST, first_after, waits
 
 KEY = "transport:relay"
 

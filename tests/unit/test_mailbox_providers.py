@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from sending.mailbox_providers import BY_DOMAIN, group
+from sending.limits.mailbox_providers import BY_DOMAIN, group
 
 
 @pytest.mark.parametrize(

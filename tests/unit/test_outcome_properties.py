@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sending.answers import Outcome, Reason, Stage, Verdict, parse_enhanced
 from sending.outcomes import classify
-from sending.reply_rules import ENHANCED, HOUSES, first
-from sending.reply_words import plain
+from sending.replies.rules import ENHANCED, HOUSES, first
+from sending.replies.words import plain
 
 from .replies import API_REPLIES, REPLIES
 

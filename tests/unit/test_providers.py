@@ -15,9 +15,9 @@ from django.core.mail import EmailMultiAlternatives
 from django.test import override_settings
 
 from sending import installation
-from sending.answer_timeouts import answer_timeout
-from sending.fingerprints import fingerprint
-from sending.providers import (
+from sending.providers.answer_timeouts import answer_timeout
+from sending.providers.fingerprints import fingerprint
+from sending.providers.table import (
     PROVIDERS,
     UNKNOWN,
     KeyTravels,
@@ -311,7 +311,7 @@ def test_without_the_signing_key_nothing_can_be_tried_out() -> None:
 def test_the_same_in_every_process() -> None:
     """A worker that restarts has to find its own rows; hash seeds and addresses change."""
     code = (
-        "from sending.fingerprints import fingerprint\n"
+        "from sending.providers.fingerprints import fingerprint\n"
         "from uuid import UUID\n"
         "class Options:\n"
         "    def __init__(self): self.size, self.names = 5, {'b', 'a', 'c'}\n"

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sending import http_rules, reply_rules, reply_words
-from sending.reply_words import Words, plain
+from sending.replies import http_rules
+from sending.replies import rules as reply_rules
+from sending.replies import words as reply_words
+from sending.replies.words import Words, plain
 
 from .replies import API_REPLIES, REPLIES
 

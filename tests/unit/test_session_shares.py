@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sending.session_shares import HEARD_OF, Peer, may_hold, share
+from sending.limits.session_shares import HEARD_OF, Peer, may_hold, share
 
 OLD = 60.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sending import clock
-from sending.complaints import LONGEST_CLOSED, closed_for
-from sending.slow_rates import SLOWEST, SPAN, Observed, faster, first_slow_down, slower
+from sending.limits.complaints import LONGEST_CLOSED, closed_for
+from sending.limits.slow_rates import SLOWEST, SPAN, Observed, faster, first_slow_down, slower
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sending.token_buckets import Bucket, batch, burst, grant, refilled
+from sending.limits.token_buckets import Bucket, batch, burst, grant, refilled
 
 
 @pytest.mark.parametrize("rate", [1 / 60, 0.5, 1.0, 10.0, 100.0, 5000.0])

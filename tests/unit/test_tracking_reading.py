@@ -13,10 +13,10 @@ from django.utils.module_loading import import_string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sending.bounce_kinds import reply_in
 from sending.models import ProviderEvent
-from sending.tracking_reading import UNREADABLE, read, unreadable
-from sending.webhooks import VIEWS
+from sending.tracking.bounce_kinds import reply_in
+from sending.tracking.reading import UNREADABLE, read, unreadable
+from sending.tracking.webhooks import VIEWS
 from tests.provider_payloads import ANYMAIL, AT, NAMES, ours, post, raw
 
 signals = pytest.importorskip("anymail.signals")

@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 import pytest
 
 from sending.models import Send
-from sending.tracking_rules import ARRIVED, NOT_DELIVERED, TAKEN, Result, Row, decide
+from sending.tracking.rules import ARRIVED, NOT_DELIVERED, TAKEN, Result, Row, decide
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 KINDS = sorted(TAKEN | ARRIVED | NOT_DELIVERED | {"hard_bounce"})

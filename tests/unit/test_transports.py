@@ -17,9 +17,9 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.test import override_settings
 
 from sending.answers import Answer
-from sending.foreign_errors import Reached, answer_of_error
-from sending.http_answers import retry_after
 from sending.outcomes import Outcome, Stage, classify
+from sending.providers.foreign_errors import Reached, answer_of_error
+from sending.providers.http_answers import retry_after
 from sending.transports import (
     Prepared,
     Transport,

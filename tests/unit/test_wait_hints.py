@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sending.wait_hints import LONGEST, SHORTEST, wait_hint
+from sending.replies.wait_hints import LONGEST, SHORTEST, wait_hint
 
 
 @pytest.mark.parametrize(

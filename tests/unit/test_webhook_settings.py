@@ -19,7 +19,8 @@ import django
 django.setup()
 from django.conf import settings
 from django.urls import resolve, Resolver404
-from sending import webhook_urls, webhooks
+from sending import webhook_urls
+from sending.tracking import webhooks
 assert webhook_urls.urlpatterns == []
 assert not webhooks.connect()
 assert "anymail" not in settings.INSTALLED_APPS

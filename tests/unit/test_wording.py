@@ -6,7 +6,7 @@ import pytest
 
 from sending.answers import Stage
 from sending.sql.pauses import ERRORS
-from sending.tracking_rules import ARRIVED, HARD_BOUNCE, NOT_DELIVERED, ONCE, TAKEN, Result
+from sending.tracking.rules import ARRIVED, HARD_BOUNCE, NOT_DELIVERED, ONCE, TAKEN, Result
 from sending.wording import (
     ODD,
     TOLD,

@@ -1,6 +1,6 @@
 """What provider events change: rows, the people behind them, and the record of it.
 
-All within the transaction of ``sending.tracking.apply_waiting``, behind the gates and the row
+All within the transaction of ``sending.tracking.inbox.apply_waiting``, behind the gates and the row
 locks: what is read here can't change before it is written.
 """
 
@@ -18,12 +18,12 @@ from subscribers.consent import unsubscribe
 from subscribers.models import Subscriber, Suppression
 from subscribers.suppression import suppress
 
-from .answers import Reason, Stage
+from ..answers import Reason, Stage
+from ..sql import tracking as statements
+from ..transports import transport
 from .bounce_kinds import SOFT_BOUNCE, reply_in
-from .sql import tracking as statements
-from .tracking_matching import is_recipient
-from .tracking_rules import ARRIVED, COMPLAINED, HARD_BOUNCE, UNSUBSCRIBED, Result, Row, decide
-from .transports import transport
+from .matching import is_recipient
+from .rules import ARRIVED, COMPLAINED, HARD_BOUNCE, UNSUBSCRIBED, Result, Row, decide
 
 log = logging.getLogger("sendonce.webhooks")
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID, uuid5
 
-from .providers import KeyTravels, provider_of
+from .table import KeyTravels, provider_of
 
 #: Of the message ids that anymail would draw at random for Unisender Go.
 _MESSAGE_IDS = UUID("2b0d36d5-41a7-5d0e-8d0c-a5a1f3d3ab4e")

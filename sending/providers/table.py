@@ -20,7 +20,7 @@ class KeyTravels(StrEnum):
     """How the deduplication key reaches the provider."""
 
     NOT = ""
-    #: HTTP header ``Idempotency-Key`` of the request, put there by ``sending.keyed_backends``.
+    #: HTTP header ``Idempotency-Key`` of the request, put there by ``keyed_backends``.
     HTTP_HEADER = "http_header"
     #: ``idempotencyKey`` among the mail headers of the request's body.
     MAIL_HEADER = "mail_header"

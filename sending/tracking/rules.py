@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from .models import Send
+from ..models import Send
 
 Status = Send.Status
 

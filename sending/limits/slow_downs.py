@@ -7,8 +7,8 @@ from django.db.models.functions import Cast, Concat, Now
 
 from subscribers.models import Account
 
-from .limit_keys import account_key, transport_key
-from .models import RateLimit
+from ..models import RateLimit
+from .keys import account_key, transport_key
 
 #: Less than usual is let through. Without a usual rate there is a limit only while it is slow.
 SLOWED = Q(slowed_at__isnull=False)

@@ -6,9 +6,9 @@ SparkPost, Amazon SES, Mailtrap, MailerSend, Unisender Go and Scaleway; what any
 
 from __future__ import annotations
 
-from .answers import Outcome, Reason, Verdict
-from .reply_rules import CONTENT, DEAD, LATER, POLICY, SENDER, SLOWER, UNWANTED
-from .reply_words import Words, words
+from ..answers import Outcome, Reason, Verdict
+from .rules import CONTENT, DEAD, LATER, POLICY, SENDER, SLOWER, UNWANTED
+from .words import Words, words
 
 #: Nothing was attempted and nothing of this account would be: the transport pauses and probes.
 KEY_REFUSED = Verdict(Outcome.RELAY_DOWN, Reason.CREDENTIALS)
@@ -45,7 +45,7 @@ HTTP_REFUSED: tuple[tuple[Words, Verdict], ...] = (
         words(r"duplicate_parameter|idempoten\w+ (?:key|request).{0,40}(?:already|in progress)"),
         SAME_KEY,
     ),
-    # What anymail or ``sending.http_answers`` made out, whatever words follow.
+    # What anymail or ``sending.providers.http_answers`` made out, whatever words follow.
     (words(r"recipient invalid, says the provider"), DEAD),
     (words(r"recipient rejected by the provider"), UNWANTED),
     (

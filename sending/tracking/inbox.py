@@ -2,7 +2,7 @@
 
 Storing is one insert, so that the provider has its answer within milliseconds and nothing that
 was answered with 200 is ever lost. Applying is idempotent and does not depend on the order in
-which events came; see ``sending.tracking_rules`` for what they mean.
+which events came; see ``sending.tracking.rules`` for what they mean.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from django.utils import timezone
 from campaigns.gate import try_shared
 from campaigns.lifecycle import CHANNEL
 
-from . import sql, webhook_counts
-from .models import ProviderEvent
-from .sql import tracking as statements
-from .tracking_effects import Tracked, write
-from .tracking_matching import Told, match
-from .tracking_reading import read
-from .tracking_rules import ONCE, Result
+from .. import sql
+from ..models import ProviderEvent
+from ..sql import tracking as statements
+from . import webhook_counts
+from .effects import Tracked, write
+from .matching import Told, match
+from .reading import read
+from .rules import ONCE, Result
 
 __all__ = ["apply_waiting", "prune", "store", "take_in"]
 

@@ -1,17 +1,17 @@
 """The tables that ``sending.outcomes.classify`` reads; every fact about replies lives here.
 
 Sources: RFC 5321, 3463, 7505, 7504 and 7293; IANA's registry of enhanced codes; the senders'
-pages of Gmail, Yahoo, Microsoft, Apple and the houses named in ``sending.reply_words``; the public
+pages of Gmail, Yahoo, Microsoft, Apple and the houses named in ``words``; the public
 rule sets of KumoMTA and Sisimai. Within a table the first rule that matches wins. What a
-provider's API says is in ``sending.http_rules``.
+provider's API says is in ``http_rules``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import reply_words as say
-from .answers import Outcome, Reason, Stage, Verdict
+from ..answers import Outcome, Reason, Stage, Verdict
+from . import words as say
 
 DEAD = Verdict(Outcome.BOUNCED, Reason.ADDRESS_DEAD)
 UNWANTED = Verdict(Outcome.FAILED, Reason.ADDRESS_REFUSED)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from subscribers.addresses import canonical, erased_hashes, lower
 
-from . import installation
-from .models import Send
-from .tracking_rules import Result
+from .. import installation
+from ..models import Send
+from .rules import Result
 
 #: Job ids that no metadata takes travel as the row's number.
 BY_NUMBER = "send:"

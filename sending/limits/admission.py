@@ -1,12 +1,12 @@
 """Limits that all workers share through the database: so many messages a second per transport,
 account and provider of mailboxes, and so many sessions per transport.
 
-A limit is a row of ``RateLimit``, a token bucket on the database's clock (see
-``sending.token_buckets``). Before its hand-over a lane takes a permit for each row of its lot, a
-token in every bucket that applies to it. What gets none is sorted in three:
+A limit is a row of ``RateLimit``, a token bucket on the database's clock (see ``token_buckets``).
+Before its hand-over a lane takes a permit for each row of its lot, a token in every bucket that
+applies to it. What gets none is sorted in three:
 
 * ``waiting``: stands in this process's line for the limit, still claimed, and comes back to a
-  lane when there are tokens (``Ready.wait``, ``sending.lines``); no lane waits with it;
+  lane when there are tokens (``Ready.wait``, ``sending.limits.lines``); no lane waits with it;
 * ``give_back``: the line is long enough and the limit is the transport's or the account's: back
   to the queue, and ``held_accounts`` keeps the dispatcher from claiming it again at once;
 * ``later``: the line is long enough and the limit is a provider's of mailboxes, which the
@@ -27,18 +27,19 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from . import clock, events, slow_rates
-from .answers import Answer, Verdict
+from .. import clock, events
+from ..answers import Answer, Verdict
+from ..handover import WITHHELD
+from ..queue import Claimed
+from ..sql import limits as sql
+from ..sql.hand_over import LOCK_ROWS
+from ..sql.session import RELAXED
+from . import slow_rates
 from .complaints import Complaints
-from .handover import WITHHELD
-from .limit_keys import account_key, configured_rates, is_of_domain, keys_of, transport_key
+from .keys import account_key, configured_rates, is_of_domain, keys_of, transport_key
 from .lines import Lines
-from .queue import Claimed
 from .session_shares import SessionShares
 from .spreading import LONGEST, first_after, waits
-from .sql import limits as sql
-from .sql.hand_over import LOCK_ROWS
-from .sql.session import RELAXED
 from .token_buckets import Bucket, batch, grant
 
 log = logging.getLogger("sendonce.sender")

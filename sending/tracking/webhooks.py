@@ -32,9 +32,9 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.views.decorators.csrf import csrf_exempt
 
-from .models import ProviderEvent
-from .tracking import take_in
-from .tracking_reading import unreadable
+from ..models import ProviderEvent
+from .inbox import take_in
+from .reading import unreadable
 from .webhook_counts import MALFORMED, REFUSED, TOO_LARGE, count
 
 log = logging.getLogger("sendonce.webhooks")

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import Error, connection, transaction
 
-from .sql.session import RELAXED
-from .sql.tracking import COUNT_UP
+from ..sql.session import RELAXED
+from ..sql.tracking import COUNT_UP
 
 log = logging.getLogger("sendonce.webhooks")
 

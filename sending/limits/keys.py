@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from subscribers.conf import conf
 
+from ..queue import Claimed
+from ..transports import UnknownTransport, transport
 from .mailbox_providers import group
-from .queue import Claimed
-from .transports import UnknownTransport, transport
 
 #: As long as the column.
 _LONGEST = 200

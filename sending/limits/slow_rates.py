@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from . import clock
+from .. import clock
 
 #: By how much a complaint slows down, and how often at most (seconds).
 DECREASE = 0.5

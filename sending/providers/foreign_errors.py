@@ -17,7 +17,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from .answers import Answer, Stage, answer
+from ..answers import Answer, Stage, answer
 from .http_answers import (
     NOT_SENT,
     RECIPIENT_INVALID,
@@ -28,7 +28,7 @@ from .http_answers import (
     in_words,
     went_elsewhere,
 )
-from .providers import UNKNOWN, Provider
+from .table import UNKNOWN, Provider
 
 NEVER_REACHED = frozenset(
     {

@@ -10,7 +10,7 @@ from django.conf import settings
 from subscribers.conf import conf
 
 from .fingerprints import provider_settings
-from .providers import Provider, Speaks
+from .table import Provider, Speaks
 
 #: A read time-out is between two packets, and an answer may come in several: slowly, byte after
 #: byte, it may take longer than the time-out says.

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from .answers import Answer, Stage, answer
-from .providers import UNKNOWN, Provider
+from ..answers import Answer, Stage, answer
+from .table import UNKNOWN, Provider
 
 #: Before the provider's words where it refused the recipient's address; the rules of
-#: ``sending.http_rules`` know these.
+#: ``sending.replies.http_rules`` know these.
 RECIPIENT_INVALID = "recipient invalid, says the provider"
 RECIPIENT_REJECTED = "recipient rejected by the provider"
 NOT_SENT = "not sent, says the provider"

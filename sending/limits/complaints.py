@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from ..answers import Answer, Reason, Stage, Verdict, said
+from ..queue import Claimed
+from ..sql import limits as sql
 from . import slow_rates
-from .answers import Answer, Reason, Stage, Verdict, said
-from .limit_keys import recipient_key, transport_key
-from .queue import Claimed
+from .keys import recipient_key, transport_key
 from .slow_rates import Observed, first_slow_down
-from .sql import limits as sql
 
 log = logging.getLogger("sendonce.sender")
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from .answers import Reason, Stage, Verdict, clean_text
-from .outcomes import classify
+from ..answers import Reason, Stage, Verdict, clean_text
+from ..outcomes import classify
 
 HARD_BOUNCE = "hard_bounce"
 SOFT_BOUNCE = "soft_bounce"

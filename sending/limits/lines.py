@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import clock
-from .queue import Claimed
+from .. import clock
+from ..queue import Claimed
 
 #: Entries of rows that nobody came back for are forgotten after so many seconds.
 FORGET = 900.0

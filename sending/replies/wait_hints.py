@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from .answers import clean_text
+from ..answers import clean_text
 
 #: Bounds of a hint, in seconds.
 SHORTEST = 1.0

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import clock
-from .limit_keys import configured_connections
-from .sql import limits as sql
+from .. import clock
+from ..sql import limits as sql
+from .keys import configured_connections
 
 #: A worker that was not seen for so many seconds is dead, and its sessions with it.
 ALIVE = 10.0

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from .answers import clean_text
+from ..answers import clean_text
+from ..models import ProviderEvent
 from .bounce_kinds import HARD_BOUNCE, REJECTED, is_dead, kind_of_bounce, value_at
-from .models import ProviderEvent
 
 #: A kind of ours: one event of a request could not be read. It is kept, and nothing follows.
 UNREADABLE = "unreadable"

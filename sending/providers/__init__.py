@@ -1,0 +1,1 @@
+"""Mail providers behind django-anymail: what each can do (``table``) and what its errors mean."""
