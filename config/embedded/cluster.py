@@ -42,7 +42,7 @@ SOCKET_PATH_LIMIT = 103
 #: How long a server in recovery may take before it is stopped all the same.
 RECOVERY_PATIENCE_S = 30.0
 #: How long an orderly end may take (its checkpoint writes everything) before it is cut short.
-ORDERLY_END_S = 60.0
+ORDERLY_END_S = 30.0
 LOG_LIMIT_BYTES = 10_000_000
 
 SETTINGS: Mapping[str, str] = {
@@ -214,12 +214,13 @@ class Cluster:
         return True
 
     def _recovers(self) -> bool:
-        """Whether it says that it is not ready yet: starting, or getting over a crash."""
+        """Whether somebody is there who does not let us in: starting, or getting over a crash.
+        A server whose socket is gone will never answer."""
         try:
             self.connect().close()
         except psycopg.OperationalError as error:
             said = str(error)
-            return "starting up" in said or "recovery mode" in said or "not yet accepting" in said
+            return not any(w in said for w in ("No such file", "refused", "too many clients"))
         return False
 
     # -- making ---------------------------------------------------------------------------
