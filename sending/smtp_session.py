@@ -1,5 +1,8 @@
 """One SMTP session that always knows how far it has come.
 
+Where the server offers PIPELINING (RFC 2920), MAIL, RCPT and DATA go out in one write and their
+three replies are read one after the other, so that the stage is known as well as without.
+
 Every failure is an ``SMTPFailure`` whose answer carries the stage. The body and the final dot are
 two writes: a loss during the first is definite (the server has no complete message), a loss from
 the beginning of the second on can't be known (RFC 1047).
@@ -12,6 +15,7 @@ import hmac
 import re
 import smtplib
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .answers import Answer, Stage, answer
@@ -48,6 +52,19 @@ class Timeouts:
     connect: float = 30.0
     command: float = 300.0
     final: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command before the body, and the codes with which it goes on."""
+
+    stage: Stage
+    command: str
+    wanted: tuple[int, ...]
+
+    def is_unreadable(self, reply: Reply) -> bool:
+        """DATA is answered by 354 or refused; anything below 400 is neither."""
+        return self.stage is Stage.DATA and reply.code < 400 and reply.code != 354
 
 
 @dataclass
@@ -170,18 +187,17 @@ class Session:
         8-bit content goes out as it is also to a server without 8BITMIME, as Django does.
         """
         body = wire_body(data)
-        mail = self._mail_command(sender, recipient, data)
-        stage = Stage.MAIL
+        steps = (
+            Step(Stage.MAIL, self._mail_command(sender, recipient, data), (250,)),
+            Step(Stage.RCPT, f"RCPT TO:<{recipient}>", (250, 251, 252)),
+            Step(Stage.DATA, "DATA", (354,)),
+        )
+        if "PIPELINING" in self.features:
+            self._all_at_once(steps)
+        else:
+            self._one_by_one(steps)
+        stage = Stage.BODY
         try:
-            self._expect_or_reset(stage, self._ask(mail), 250)
-            stage = Stage.RCPT
-            self._expect_or_reset(stage, self._ask(f"RCPT TO:<{recipient}>"), 250, 251, 252)
-            stage = Stage.DATA
-            reply = self._ask("DATA")
-            if 200 <= reply.code < 400 and reply.code != 354:
-                raise WireLost(f"unreadable reply: {reply.code} to DATA")
-            self._expect_or_reset(stage, reply, 354)
-            stage = Stage.BODY
             self._write_body(body)
             stage = Stage.DOT
             self.wire.write(FINAL_DOT, self.timeouts.command)
@@ -199,6 +215,56 @@ class Session:
             said = f"unreadable reply: {reply.code} after the final dot"
             raise SMTPFailure(answer(Stage.DOT, None, said))
         raise self._reset_after(self._failure(Stage.DOT, reply))
+
+    def _one_by_one(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            try:
+                reply = self._ask(step.command)
+                if step.is_unreadable(reply):
+                    raise WireLost(f"unreadable reply: {reply.code} to DATA")
+                self._expect_or_reset(step.stage, reply, *step.wanted)
+            except WireLost as lost:
+                self.drop()
+                raise SMTPFailure(answer(step.stage, None, str(lost))) from lost
+
+    def _all_at_once(self, steps: Sequence[Step]) -> None:
+        """One write; then the replies, each for its own step. The first that refuses is the
+        answer: whatever follows it refuses for that reason, or (DATA) has to be ended empty."""
+        refused: SMTPFailure | None = None
+        taken: set[Stage] = set()
+        step = steps[0]
+        try:
+            if self.wire.spoke_unasked():
+                reply = self._unasked()
+                raise self._reset_after(self._failure(step.stage, reply))
+            lines = "".join(f"{each.command}\r\n" for each in steps)
+            self.wire.write(lines.encode(), self.timeouts.command)
+            for step in steps:
+                reply = self._reply()
+                if reply.code in step.wanted:
+                    taken.add(step.stage)
+                    continue
+                if reply.code < 400:
+                    raise WireLost(f"unreadable reply: {reply.code} to {step.command[:4]}")
+                refused = refused or self._failure(step.stage, reply)
+                if reply.code == 421:
+                    break
+            if refused is None:
+                return
+            if Stage.DATA in taken:
+                # It waits for a message although it refused (RFC 2920 3.1): an empty one ends
+                # that, but only where nobody can get it.
+                if Stage.RCPT in taken:
+                    self.drop()
+                    raise refused
+                self.wire.write(FINAL_DOT, self.timeouts.command)
+                self._reply()
+        except WireLost as lost:
+            self.drop()
+            if refused is None:
+                raise SMTPFailure(answer(step.stage, None, str(lost))) from lost
+            raise refused from lost
+        raise self._reset_after(refused)
 
     def _mail_command(self, sender: str, recipient: str, data: bytes) -> str:
         parameters = ""
@@ -265,13 +331,16 @@ class Session:
 
     def _ask(self, command: str) -> Reply:
         if self.wire.spoke_unasked():
-            # A 421 may come at any time and answers whatever is asked next (RFC 5321 3.8); with
-            # anything else the dialogue is out of step.
-            reply = self.wire.read_reply(self.timeouts.command)
-            if reply.code != 421:
-                raise WireLost(f"unreadable reply: {reply.code} unasked")
-            return reply
+            return self._unasked()
         return self._command(command)
+
+    def _unasked(self) -> Reply:
+        """A 421 may come at any time and answers whatever is asked next (RFC 5321 3.8); with
+        anything else the dialogue is out of step."""
+        reply = self.wire.read_reply(self.timeouts.command)
+        if reply.code != 421:
+            raise WireLost(f"unreadable reply: {reply.code} unasked")
+        return reply
 
     def _command(self, line: str) -> Reply:
         self.wire.write(line.encode() + b"\r\n", self.timeouts.command)
