@@ -39,6 +39,7 @@ def refuse_unsafe(name: str, value: str) -> str:
     return value
 
 
+@lru_cache(maxsize=512)
 def unstructured(name: str, value: str) -> str:
     """A free text such as a subject. Raises ``MessageError`` for control characters."""
     refuse_unsafe(name, value)
@@ -102,6 +103,7 @@ def wire_address(address: str) -> str:
     return f"{local}@{ascii_domain(domain)}"
 
 
+@lru_cache(maxsize=2048)
 def ascii_domain(domain: str) -> str:
     """A domain in the ASCII form of IDNA 2008, as the DNS has it. Raises ``MessageError``."""
     if not domain.isascii():

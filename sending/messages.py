@@ -156,6 +156,7 @@ class SendMessage(EmailMultiAlternatives):
     """
 
     boundary = ""
+    _made: tuple[Any, list[tuple[str, str]]] | None = None
 
     @property
     def needs_smtputf8(self) -> bool:
@@ -167,24 +168,61 @@ class SendMessage(EmailMultiAlternatives):
 
     def wire_bytes(self) -> bytes:
         """The bytes between DATA and the final dot, not stuffed: the same on every version of
-        Python and Django. Raises ``MessageError``."""
-        return bytes(self.message().as_bytes(linesep="\r\n"))
+        Python and Django, and the same that ``message()`` writes, without the tree that the
+        standard library's generator walks. Raises ``MessageError``."""
+        parts = self._parts()
+        head = [f"{name}: {value}" for name, value in self._checked_headers()]
+        head.append("MIME-Version: 1.0")
+        if len(parts) == 1:
+            kind, encoding, payload = _encode(*parts[0])
+            head += [f"Content-Type: {kind}", f"Content-Transfer-Encoding: {encoding}", "\n"]
+            lines = "\n".join(head).encode() + payload
+        else:
+            mark = self.boundary
+            head += [f'Content-Type: multipart/alternative;\n boundary="{mark}"', "\n"]
+            pieces = ["\n".join(head).encode()]
+            for part in parts:
+                kind, encoding, payload = _encode(*part)
+                pieces.append(
+                    f"--{mark}\nContent-Type: {kind}\nContent-Transfer-Encoding: {encoding}"
+                    f"\n\n".encode()
+                )
+                pieces += [payload, b"\n"]
+            pieces.append(f"--{mark}--\n".encode())
+            lines = b"".join(pieces)
+        # No payload has a carriage return: quoted-printable and base64 write it as text.
+        return lines.replace(b"\n", b"\r\n")
 
     def check(self) -> None:
         """Raise ``MessageError`` for anything no header may hold."""
-        for _ in self._headers():
-            pass
+        self._checked_headers()
+
+    def _checked_headers(self) -> list[tuple[str, str]]:
+        """The headers as they are written, made once as long as nothing of them is changed."""
+        given = (
+            self.from_email,
+            tuple(self.to),
+            tuple(self.reply_to),
+            str(self.subject),
+            tuple(self.extra_headers.items()),
+        )
+        if self._made is None or self._made[0] != given:
+            self._made = given, list(self._headers())
+        return self._made[1]
+
+    def _parts(self) -> list[tuple[str, str]]:
+        if self.attachments or self.cc or self.bcc:
+            raise MessageError("A send has one recipient and no attachments.")
+        parts = [("plain", str(self.body))]
+        return parts + [(_subtype(kind), str(content)) for content, kind in self.alternatives]
 
     def message(self, *, policy: Any = None) -> Any:
         """The MIME tree. ``policy`` is Django 6's; its line end is taken at serialisation."""
-        if self.attachments or self.cc or self.bcc:
-            raise MessageError("A send has one recipient and no attachments.")
+        parts = self._parts()
         root = WireMessage()
         for name, value in self._headers():
             root[name] = value
         root["MIME-Version"] = "1.0"
-        parts = [("plain", str(self.body))]
-        parts += [(_subtype(kind), str(content)) for content, kind in self.alternatives]
         if len(parts) == 1:
             _fill(root, *parts[0])
             return root
@@ -254,7 +292,17 @@ def _subtype(mimetype: str) -> str:
 
 
 def _fill(part: WireMessage, subtype: str, text: str) -> WireMessage:
-    """Set a text part, in whichever encoding is shorter; lines stay under 78 characters."""
+    """Set a text part."""
+    kind, encoding, payload = _encode(subtype, text)
+    part["Content-Type"] = kind
+    part["Content-Transfer-Encoding"] = encoding
+    part.set_payload(payload.decode("ascii"))
+    return part
+
+
+def _encode(subtype: str, text: str) -> tuple[str, str, bytes]:
+    """``(content type, transfer encoding, payload)`` of a text part, in whichever encoding is
+    shorter; lines stay under 78 characters and end with a line feed. Raises ``MessageError``."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if not lines.endswith("\n"):
         lines += "\n"
@@ -268,10 +316,7 @@ def _fill(part: WireMessage, subtype: str, text: str) -> WireMessage:
         encoding, payload = "base64", encodebytes(data.replace(b"\n", b"\r\n"))
     else:
         encoding, payload = "quoted-printable", b2a_qp(data, istext=True)
-    part["Content-Type"] = f'text/{subtype}; charset="utf-8"'
-    part["Content-Transfer-Encoding"] = encoding
-    part.set_payload(payload.decode("ascii"))
-    return part
+    return f'text/{subtype}; charset="utf-8"', encoding, payload
 
 
 _FOREIGN = bytes([*range(9), *range(11, 32), *range(127, 256)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from email.headerregistry import Address, AddressHeader
+from functools import lru_cache
 
 from django.utils.encoding import punycode
 
@@ -30,8 +31,11 @@ def mailbox(address: str) -> str:
     text = str(address)
     if len(text) <= ADDRESS_LIMIT and _PLAIN.match(text):
         return text
-    if text == NULL_PATH:
-        return ""
+    return "" if text == NULL_PATH else _parsed_mailbox(text)
+
+
+@lru_cache(maxsize=256)  # a campaign's sender is parsed for each of its messages
+def _parsed_mailbox(text: str) -> str:
     if _FORBIDDEN.search(text):
         raise ValueError(f"address with a control character: {text!r}")
     found = _parse(text)

@@ -331,6 +331,29 @@ def test_django_backends_take_it() -> None:
     assert message.message().as_string().encode() == message.message().as_bytes()
 
 
+_TEXTS = st.text(max_size=400) | st.text(alphabet="a.=\r\n \té\u2028", max_size=300)
+
+
+@given(subject=st.text(max_size=120), text=_TEXTS, html=_TEXTS, name=st.text(max_size=60))
+def test_the_wire_form_is_what_the_tree_writes(
+    subject: str, text: str, html: str, name: str
+) -> None:
+    try:
+        message = build(Rendered(subject=subject, html=html, text=text), from_name=name)
+    except MessageError:
+        return
+    assert message.wire_bytes() == message.message().as_bytes(linesep="\r\n")
+
+
+def test_a_header_that_is_changed_after_the_check_is_written_as_it_is_then() -> None:
+    message = build()
+    message.extra_headers["X-Later"] = "yes"
+    assert b"\r\nX-Later: yes\r\n" in message.wire_bytes()
+    message.extra_headers["X-Later"] = "no\nBcc: a@example.org"
+    with pytest.raises(MessageError):
+        message.wire_bytes()
+
+
 def test_what_a_send_is_not_is_refused() -> None:
     message = build()
     message.attach("a.txt", "x", "text/plain")
