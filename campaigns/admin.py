@@ -212,6 +212,7 @@ class CampaignAdmin(StyledMedia, VerbAdmin, ScopedAdmin):
             "approvals": campaign.approvals.all()[:20],
             "ledger": self._ledger(request, campaign),
             "brakes": hooks.brakes(campaign.pk) if campaign.started_at else [],
+            "waits": hooks.waits(campaign.pk),
         }
 
     def _ledger(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any] | None:

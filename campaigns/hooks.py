@@ -21,6 +21,10 @@ def _no_brakes(campaign_id: int) -> list[tuple[str, str]]:
     return []
 
 
+def _waits_for_nothing(campaign_id: int) -> str:
+    return ""
+
+
 #: ``(campaign id) -> bool``: is any row of it open? Asked by ``finish`` behind the gate.
 open_rows: Hook[[int], bool] = Hook(_no_open_rows)
 
@@ -32,3 +36,6 @@ counts: Hook[[int], dict[str, int]] = Hook(_no_counts)
 
 #: ``(campaign id) -> [(what, its count and limit in words), ...]``: what may pause it.
 brakes: Hook[[int], list[tuple[str, str]]] = Hook(_no_brakes)
+
+#: ``(campaign id) -> a sentence``: what a campaign waits for that could be sent; "": for nothing.
+waits: Hook[[int], str] = Hook(_waits_for_nothing)

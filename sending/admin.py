@@ -27,13 +27,14 @@ from subscribers.scoping import (
     account_ids,
 )
 
-from . import doubt
+from . import doubt, waits
 from .admin_limits import CampaignHealthAdmin, RateLimitAdmin, TransportPauseAdmin
+from .admin_texts import moment, shortened
 from .admin_webhooks import ProviderEventAdmin, WebhookCountAdmin
 from .answers import said
 from .models import DeliveryEvent, Installation, Send, Worker
 from .status import worker_state
-from .wording import kind_words, reason_words, words
+from .wording import doubt_words, kind_words, reason_words, words
 
 __all__ = [
     "CampaignHealthAdmin",
@@ -68,7 +69,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     """One row per recipient. Rows move by the sender alone; staff decide about doubt."""
 
     change_form_template = "admin/sendonce_sending/send/change_form.html"
-    list_display = ("recipient", "status", "campaign_name", "answer", "moment")
+    list_display = ("recipient", "status", "brief_answer", "campaign_name", "moment")
     list_select_related = ("campaign",)
     list_filter = ("status", CampaignFilter, AccountFilter)
     # By the id alone: no other order has an index, and there may be tens of millions.
@@ -121,6 +122,10 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         told = said(obj.answer_code, obj.answer_enhanced, obj.answer_text)
         return f"{obj.answer_stage}: {told}" if told else obj.answer_stage or "-"
 
+    @admin.display(description="last answer")
+    def brief_answer(self, obj: Send) -> str:
+        return shortened(self.answer(obj))
+
     @admin.display(description="why")
     def why(self, obj: Send) -> str:
         return words(obj.reason) or "-"
@@ -140,8 +145,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
             queryset.filter(status__in=(Send.Status.IN_DOUBT, Send.Status.FAILED)),
             doubt.SEND_AGAIN,
             title="Send again",
-            warning="Whoever is in doubt may have got the message already and would get it twice. "
-            "A campaign that was sent is sending again until these are done.",
+            warning=_warning(queryset),
             button="Send again",
         )
 
@@ -201,7 +205,9 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         if obj is not None:
             list_url = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
             context.update(
-                story=[_told(event) for event in obj.events.order_by("pk")],
+                story=[_told(event) for event in obj.events.order_by("at", "pk")],
+                waits=waits.of_send(obj),
+                doubt=doubt_words(obj.reason, obj.answer_code),
                 list_url=reverse(list_url, current_app=self.admin_site.name),
                 decisions=self._decisions(request, obj),
                 is_canceled=_is_canceled(obj),
@@ -221,6 +227,15 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
             Send.Status.IN_DOUBT: [*again, ("treat_as_sent", "Treat as sent…")],
             Send.Status.FAILED: again,
         }.get(Send.Status(send.status), [])
+
+
+def _warning(chosen: QuerySet[Any]) -> str:
+    """What sending these again may do."""
+    reopens = "A campaign that was sent is sending again until these are done."
+    if not chosen.filter(status=Send.Status.IN_DOUBT).exists():
+        return reopens
+    twice = "Whoever is in doubt may have got the message already and would get it twice."
+    return f"{twice} {reopens}"
 
 
 def _is_canceled(send: Send) -> bool:
@@ -258,7 +273,7 @@ class UnclassifiedFilter(admin.SimpleListFilter):
 class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     """Every end of a hand-over that was no success, and what providers told later."""
 
-    list_display = ("at", "event", "recipient", "answer")
+    list_display = ("when", "event", "brief_answer", "recipient")
     list_select_related = ("send",)
     list_filter = (UnclassifiedFilter, AccountFilter)
     sortable_by = ()
@@ -271,10 +286,20 @@ class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("send__context", "send__frozen")
 
+    @admin.display(description="when")
+    def when(self, obj: DeliveryEvent) -> str:
+        return moment(obj.at)
+
+    @admin.display(description="answer")
+    def brief_answer(self, obj: DeliveryEvent) -> str:
+        return shortened(self.answer(obj))
+
     @admin.display(description="what")
     def event(self, obj: DeliveryEvent) -> str:
         why = "" if obj.reason == obj.kind else obj.reason
-        return ": ".join(filter(None, (words(obj.kind), reason_words(why, known=obj.known))))
+        return ": ".join(
+            filter(None, (kind_words(obj.kind, obj.stage), reason_words(why, known=obj.known)))
+        )
 
     @admin.display(description="what")
     def what(self, obj: DeliveryEvent) -> str:

@@ -22,9 +22,10 @@ from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
 
 from . import pauses
+from .admin_texts import moment, shortened
 from .limits import slow_downs
 from .models import CampaignHealth, RateLimit, TransportPause
-from .status_limits import health_fact
+from .status_limits import READ_AT, health_fact
 from .wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble
 
 
@@ -32,7 +33,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     """Rows that are in the way of mail. To delete one lifts it; nothing else can be done to it.
 
     ``lift_title``: what it is in words; ``lift_warning``: what lifting it does; ``lift_done``:
-    what is said afterwards.
+    what is said afterwards; ``lift_tried``: what is said when the row is still there.
     """
 
     change_form_template = "admin/sendonce_sending/lift/change_form.html"
@@ -41,6 +42,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     lift_button = ""
     lift_warning = ""
     lift_done = ""
+    lift_tried = ""
 
     def is_shared(self, obj: Any) -> bool:
         """Whether it holds back others' mail too: one tenant's staff do not lift it."""
@@ -91,7 +93,10 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
         )
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
-        self.message_user(request, f"{self.lift_done}: {obj_display}.", messages.SUCCESS)
+        done = self.lift_done
+        if self.model.objects.filter(pk=obj_id).exists():
+            done = self.lift_tried
+        self.message_user(request, f"{done}: {obj_display}.", messages.SUCCESS)
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
         return HttpResponseRedirect(reverse(name, current_app=self.admin_site.name))
 
@@ -100,7 +105,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
 class TransportPauseAdmin(Liftable):
     """What takes no mail now, and why. Deleting a pause lifts it: the next message tries."""
 
-    list_display = ("alias", "whose", "trouble", "reason", "since", "tries", "next_try")
+    list_display = ("alias", "trouble", "brief_why", "whose", "began", "tries", "next_try")
     list_select_related = ("account",)
     sortable_by = ()
     fieldsets = (
@@ -114,6 +119,7 @@ class TransportPauseAdmin(Liftable):
         "is lost by that, and no attempt of a recipient is spent."
     )
     lift_done = "Lifted"
+    lift_tried = "One message is tried now, and lifts the pause when it is answered"
 
     @admin.display(description="for")
     def whose(self, obj: TransportPause) -> str:
@@ -121,11 +127,20 @@ class TransportPauseAdmin(Liftable):
 
     @admin.display(description="trouble")
     def trouble(self, obj: TransportPause) -> str:
-        return capfirst(trouble(obj.stage, obj.code, whose=self._account(obj)))
+        whose = self._account(obj)
+        return capfirst(trouble(obj.stage, obj.code, whose=whose, said=obj.reason))
+
+    @admin.display(description="it said")
+    def brief_why(self, obj: TransportPause) -> str:
+        return shortened(obj.reason)
+
+    @admin.display(description="since")
+    def began(self, obj: TransportPause) -> str:
+        return moment(obj.since)
 
     @admin.display(description="what lifts it")
     def lifted_by(self, obj: TransportPause) -> str:
-        what = remedy(obj.stage, obj.code, whose=self._account(obj))
+        what = remedy(obj.stage, obj.code, whose=self._account(obj), said=obj.reason)
         return f"{what} Senders try by themselves: the first try that works lifts the pause."
 
     @admin.display(description="tries")
@@ -134,7 +149,7 @@ class TransportPauseAdmin(Liftable):
 
     @admin.display(description="next try")
     def next_try(self, obj: TransportPause) -> str:
-        return "due" if obj.probe_at <= timezone.now() else _moment(obj.probe_at)
+        return "due" if obj.probe_at <= timezone.now() else moment(obj.probe_at)
 
     def _account(self, obj: TransportPause) -> str | None:
         return str(obj.account) if obj.account else None
@@ -147,7 +162,7 @@ class TransportPauseAdmin(Liftable):
         return every.filter(Q(account__in=ids) | Q(account__isnull=True, alias__in=used))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        pauses.lift(obj.alias, obj.account_id)
+        pauses.lift_by_hand(obj.alias, obj.account_id)
 
 
 class SlowedFilter(admin.SimpleListFilter):
@@ -167,28 +182,28 @@ class SlowedFilter(admin.SimpleListFilter):
 class RateLimitAdmin(Liftable):
     """How fast mail may leave, for all senders together; and what is slowed down, and why."""
 
-    list_display = ("what", "now", "usually", "since", "why")
+    list_display = ("what", "now", "brief_why", "usually", "began")
     list_filter = (SlowedFilter,)
     sortable_by = ()
-    fields = ("what", "now", "usually", "since", "raised_at", "why")
+    fields = ("what", "now", "usually", "since", "raised", "why")
     lift_title = "Slowed down"
     lift_button = "Lift the slow-down"
     lift_warning = (
         "The usual rate holds again at once. If the other side still asks for less, it is slowed "
         "down again."
     )
-    lift_done = "Lifted"
+    lift_done = lift_tried = "Lifted"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return slow_downs.named(super().get_queryset(request))
+        return slow_downs.named(super().get_queryset(request)).annotate(read_at=READ_AT)
 
     @admin.display(description="limit")
     def what(self, obj: Any) -> str:
         return capfirst(limit_words(obj.key, obj.account_name or ""))
 
     @admin.display(description="messages now")
-    def now(self, obj: RateLimit) -> str:
-        if obj.updated > timezone.now():
+    def now(self, obj: Any) -> str:
+        if obj.updated > obj.read_at:
             return f"none before {timezone.localtime(obj.updated):%H:%M:%S}"
         return rate_words(obj.rate, hourly=_is_account(obj))
 
@@ -196,13 +211,25 @@ class RateLimitAdmin(Liftable):
     def usually(self, obj: RateLimit) -> str:
         return "no limit" if obj.usual is None else rate_words(obj.usual, hourly=_is_account(obj))
 
-    @admin.display(description="slowed down since", empty_value="as usual")
-    def since(self, obj: RateLimit) -> str | None:
-        return _moment(obj.slowed_at) if obj.slowed_at else None
+    @admin.display(description="slowed down since")
+    def since(self, obj: RateLimit) -> str:
+        return _moment(obj.slowed_at) if obj.slowed_at else "not slowed down"
+
+    @admin.display(description="raised last")
+    def raised(self, obj: RateLimit) -> str:
+        return _moment(obj.raised_at) if obj.raised_at else "-"
+
+    @admin.display(description="slowed down since")
+    def began(self, obj: RateLimit) -> str:
+        return moment(obj.slowed_at) if obj.slowed_at else "as usual"
 
     @admin.display(description="why")
     def why(self, obj: RateLimit) -> str:
         return obj.reason or "-"
+
+    @admin.display(description="why")
+    def brief_why(self, obj: RateLimit) -> str:
+        return shortened(self.why(obj))
 
     def is_shared(self, obj: RateLimit) -> bool:
         return not _is_account(obj)
@@ -227,8 +254,8 @@ class CampaignHealthAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     sortable_by = ()
     ordering = ("-campaign",)
     fields = (
-        "campaign", "status", "accepted", "dead", "complaints", "refusals", "times", "trip",
-        "updated",
+        "campaign", "status", "accepted", "dead", "complaints", "refusals", "times", "tripped",
+        "trip", "updated",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -261,6 +288,11 @@ class CampaignHealthAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     def times(self, obj: CampaignHealth) -> str:
         trips = health_fact(obj).trips
         return {0: "never", 1: "once"}.get(trips, f"{trips} times")
+
+    @admin.display(description="the last time at")
+    def tripped(self, obj: CampaignHealth) -> str:
+        at = health_fact(obj).tripped_at
+        return _moment(at) if at else "-"
 
     @admin.display(description="the last time because", empty_value="-")
     def trip(self, obj: CampaignHealth) -> str:

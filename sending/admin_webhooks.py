@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
 from subscribers.scoping import ReadOnly, ScopedAdmin, account_ids
 
+from .admin_texts import moment, shortened
 from .models import ProviderEvent, WebhookCount
 from .providers.table import PROVIDERS
 from .tracking.rules import Result
+from .wording import WEBHOOK, kind_words, result_words, words
+
+#: What stands for a job id that can't travel; see ``sending.transports``.
+BY_NUMBER = "send:"
 
 
 class ProviderFilter(admin.SimpleListFilter):
@@ -56,7 +65,7 @@ class OfNoTenant(ReadOnly, admin.ModelAdmin):
 
 @admin.register(ProviderEvent)
 class ProviderEventAdmin(StyledMedia, OfNoTenant):
-    list_display = ("received", "esp", "kind", "recipient", "outcome", "job_id", "text")
+    list_display = ("when", "event", "told", "to", "result_in_brief", "esp_name")
     list_filter = (ProviderFilter, ResultFilter)
     sortable_by = ()
     search_fields = ("event_id__exact",)
@@ -66,19 +75,69 @@ class ProviderEventAdmin(StyledMedia, OfNoTenant):
     paginator = ScopedAdmin.paginator
     list_per_page = 50
     list_max_show_all = 200
+    fields = (
+        "esp_name", "event", "text", "recipient", "outcome", "message", "at", "received",
+        "applied_at", "event_id", "message_id", "job_id", "installation",
+    )  # fmt: skip
+
+    @admin.display(description="received")
+    def when(self, obj: ProviderEvent) -> str:
+        return moment(obj.received)
+
+    @admin.display(description="what")
+    def event(self, obj: ProviderEvent) -> str:
+        return kind_words(obj.kind, WEBHOOK)
+
+    @admin.display(description="it said")
+    def told(self, obj: ProviderEvent) -> str:
+        return shortened(obj.text) or "-"
+
+    @admin.display(description="provider")
+    def esp_name(self, obj: ProviderEvent) -> str:
+        return obj.esp
 
     @admin.display(description="result")
     def outcome(self, obj: ProviderEvent) -> str:
-        return obj.result.replace("_", " ") if obj.applied_at else "waiting"
+        return result_words(obj.result) if obj.applied_at else "waiting"
+
+    @admin.display(description="result")
+    def result_in_brief(self, obj: ProviderEvent) -> str:
+        return words(obj.result) if obj.applied_at else "waiting"
+
+    @admin.display(description="recipient")
+    def to(self, obj: ProviderEvent) -> str:
+        return self._linked(obj, obj.recipient or "its send")
+
+    @admin.display(description="message")
+    def message(self, obj: ProviderEvent) -> str:
+        return self._linked(obj, "its send") if obj.job_id else "-"
+
+    def _linked(self, obj: ProviderEvent, text: str) -> str:
+        """A link that finds its send by the job id, without a query for each row of the list."""
+        if not obj.job_id:
+            return text if obj.recipient else "-"
+        listed = reverse("admin:sendonce_sending_send_changelist", current_app=self.admin_site.name)
+        pk = obj.job_id.removeprefix(BY_NUMBER)
+        if obj.job_id.startswith(BY_NUMBER) and pk.isdecimal():
+            name = "admin:sendonce_sending_send_change"
+            url = reverse(name, args=[pk], current_app=self.admin_site.name)
+        else:
+            url = f"{listed}?{urlencode({'q': obj.job_id})}"
+        return format_html('<a href="{}">{}</a>', url, text)
 
 
 @admin.register(WebhookCount)
 class WebhookCountAdmin(StyledMedia, OfNoTenant):
-    list_display = ("day", "esp", "reason", "count")
+    list_display = ("day", "reason", "count", "provider")
+    fields = ("day", "provider", "reason", "count")
     list_filter = (ProviderFilter,)
     sortable_by = ()
     show_facets = admin.ShowFacets.NEVER
 
     @admin.display(description="what")
     def reason(self, obj: WebhookCount) -> str:
-        return obj.what.replace("_", " ")
+        return capfirst(result_words(obj.what))
+
+    @admin.display(description="provider")
+    def provider(self, obj: WebhookCount) -> str:
+        return obj.esp

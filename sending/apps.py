@@ -15,12 +15,13 @@ class SendingConfig(AppConfig):
         from campaigns import hooks as campaign_hooks
         from subscribers import hooks as subscriber_hooks
 
-        from . import checks, ledger, status_limits, withdraw  # noqa: F401
+        from . import checks, ledger, status_limits, waits, withdraw  # noqa: F401
         from .tracking import webhooks
 
         campaign_hooks.open_rows.fill(ledger.has_open_rows)
         campaign_hooks.cancel_rows.fill(withdraw.cancel_rows)
         campaign_hooks.counts.fill(ledger.counts_by_id)
         campaign_hooks.brakes.fill(status_limits.brakes_in_words)
+        campaign_hooks.waits.fill(waits.of_campaign)
         subscriber_hooks.withdraw_leavers.fill(withdraw.withdraw_leavers)
         webhooks.connect()

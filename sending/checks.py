@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
 from subscribers.conf import Conf
+from subscribers.models import Account
 
 from .providers.answer_timeouts import botocore_config, is_requests_timeout, requests_timeout
 from .providers.table import Speaks
@@ -68,6 +70,8 @@ def check_transports(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                     id="sendonce.E006",
                 )
             )
+        elif why := _lacks(Transport(str(alias), backend, options)):
+            found.append(Error(f"{where} can't be used: {why}", id="sendonce.E005"))
         found += _wrong_limits(where, entry)
     return found
 
@@ -106,6 +110,32 @@ def _repeats_itself(transport: Transport) -> bool:
     retries = botocore_config(transport.options).get("retries")
     attempts = retries.get("total_max_attempts") if isinstance(retries, Mapping) else None
     return attempts != 1
+
+
+@register(Tags.database)
+def check_aliases(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_: Any
+) -> list[CheckMessage]:
+    """Every account's transport is configured. Asked of the database, and so only with ``manage.py
+    check --database default`` and before ``migrate``."""
+    if DEFAULT_DB_ALIAS not in (databases or ()):
+        return []
+    known = {str(alias) for alias in _entries()}
+    try:
+        used = list(
+            Account.objects.exclude(transport__in=known).values_list("slug", "transport")[:20]
+        )
+    except DatabaseError:  # before the first migration
+        return []
+    return [
+        Warning(
+            f"The account {slug} sends by transport {alias!r}, which is not in "
+            "SENDONCE['TRANSPORTS'].",
+            hint=f"Known: {', '.join(sorted(known)) or 'none'}. Its mail waits until then.",
+            id="sendonce.W003",
+        )
+        for slug, alias in used
+    ]
 
 
 @register()
@@ -191,12 +221,27 @@ def _djangos_host() -> str:
 
 def _unusable(transport: Transport) -> str | None:
     """Why no session can be made. Only our own backend is made, which does nothing until it is
-    opened; a stranger's may create directories or reach for the network."""
+    opened, and here anymail's are left for last (``_lacks``); a stranger's may create directories
+    or reach for the network."""
     try:
         if transport.takes_bytes:
             transport.session()
     except UnknownTransport as error:
         return str(error.__cause__)
     except Exception as error:  # a module may raise anything at import
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _lacks(transport: Transport) -> str | None:
+    """What settings an anymail backend misses, such as an API key. It reads them when it is made,
+    and opens nothing."""
+    if not transport.provider.is_anymail:
+        return None
+    try:
+        transport.session()
+    except UnknownTransport as error:
+        return str(error.__cause__)
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None

@@ -33,6 +33,7 @@ class Dispatcher(threading.Thread):
         self.lanes = lanes
         self.rotation = Rotation()
         self._refresh_at = 0.0
+        self._refreshed = False
         self._aliases: dict[int, str] = {}
         self._accounts: dict[int, int] = {}
 
@@ -78,6 +79,7 @@ class Dispatcher(threading.Thread):
                 lease=shared.lease,
                 margin=shared.margin,
                 blocked=self._accounts_without_room(closed),
+                closed=closed | shared.pauses.aliases,
                 transactional=shared.campaign_id is None,
                 skip={c for c, alias in self._aliases.items() if alias in closed}
                 | {c for c, account in self._accounts.items() if account in held}
@@ -85,6 +87,7 @@ class Dispatcher(threading.Thread):
             )
         shared.ready.put((r.alias, r) for r in rows)
         self._return_blocked()
+        self._return_closed()
         if not rows and crowded:
             shared.ready.wait_for_room(crowded, level, 0.25)
             return -1
@@ -118,6 +121,7 @@ class Dispatcher(threading.Thread):
         self._aliases = {pk: alias for pk, _, alias in open_ones}
         self._accounts = {pk: account_id for pk, account_id, _ in open_ones}
         self.rotation.refresh(list(self._aliases))
+        self._refreshed = True
 
     def _return_blocked(self) -> None:
         """Rows that wait for a transport paused meanwhile go back, for others or later."""
@@ -126,3 +130,16 @@ class Dispatcher(threading.Thread):
             if waiting:
                 self.shared.insist(partial(give_back, waiting), "give-back")
                 self.shared.ready.release(waiting)
+
+    def _return_closed(self) -> None:
+        """Rows of campaigns that are not open any more (paused, canceled) go back: in the line of
+        a slow limit they would wait for hours, and take permits that others of it could use."""
+        if not self._refreshed:
+            return
+        self._refreshed = False
+        closed = self.shared.ready.take_out(
+            lambda row: row.campaign_id is not None and row.campaign_id not in self._aliases
+        )
+        if closed:
+            self.shared.insist(partial(give_back, closed), "give-back")
+            self.shared.ready.release(closed)

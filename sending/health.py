@@ -27,8 +27,9 @@ from campaigns.models import Campaign
 
 from . import pauses as pausing
 from . import sql
-from .answers import Answer, Outcome, Reason, Verdict, said
+from .answers import Answer, Outcome, Reason, Stage, Verdict, said
 from .brakes import USUAL_REFUSALS, Thresholds, Totals, judge, step
+from .limits.mailbox_providers import group
 from .pauses import Pauses
 from .queue import Claimed
 from .sql import health as statements
@@ -42,11 +43,25 @@ ERRORS_IN_A_ROW = 10
 _LOST = frozenset({Reason.CONNECTION_LOST, Reason.TIMEOUT, Reason.UNREADABLE})
 
 
-def is_error(verdict: Verdict) -> bool:
-    """Whether an answer is the transport's failure: none came, or none that says anything."""
+#: Where a refusal for now is not about the recipient: not named yet, or taken before.
+_NOT_ABOUT_RECIPIENT = frozenset({Stage.MAIL, Stage.DATA, Stage.BODY, Stage.DOT})
+
+
+def is_error(verdict: Verdict, answer: Answer | None = None) -> bool:
+    """Whether an answer is the transport's failure: none came, or none that says anything, or it
+    is out of order (a full disk, 4.3.x) or its allowance is spent. One such answer may be about
+    one message; many in a row would spend everybody's attempts."""
     if verdict.outcome is Outcome.IN_DOUBT:
         return True
-    return verdict.outcome is Outcome.RETRY and verdict.reason in _LOST
+    if verdict.outcome is not Outcome.RETRY:
+        return False
+    if verdict.reason in _LOST or verdict.reason is Reason.QUOTA:
+        return True
+    return (
+        verdict.reason is Reason.TRANSIENT
+        and answer is not None
+        and (answer.stage in _NOT_ABOUT_RECIPIENT or answer.enhanced.startswith("4.3."))
+    )
 
 
 @dataclass(slots=True)
@@ -85,6 +100,11 @@ class Brake:
     _errors: dict[str, int] = field(default_factory=dict)
     #: Transports to be paused, and the last of their errors.
     _broken: dict[str, tuple[str, Answer]] = field(default_factory=dict)
+    #: By campaign and big mailbox provider, the refusals since its last acceptance. One of several
+    #: that blocks us is hidden from the campaign's own row by the others' acceptances.
+    _by_house: dict[tuple[int, str], int] = field(default_factory=dict)
+    #: Campaigns to be paused for that.
+    _blocked: dict[int, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, alias: str, row: Claimed, verdict: Verdict, answer: Answer) -> None:
@@ -97,11 +117,12 @@ class Brake:
             self._note_transport(alias, verdict, answer)
             if row.campaign_id is not None:
                 self._note_campaign(row.campaign_id, verdict, answer)
+                self._note_house(row.campaign_id, row, verdict)
 
     def _note_transport(self, alias: str, verdict: Verdict, answer: Answer) -> None:
         if verdict.outcome is Outcome.SENT:
             self._errors.pop(alias, None)
-        if not is_error(verdict):
+        if not is_error(verdict, answer):
             return
         count = self._errors[alias] = self._errors.get(alias, 0) + 1
         if count >= ERRORS_IN_A_ROW:
@@ -133,6 +154,26 @@ class Brake:
             if counts.in_a_row >= step(limit):
                 self.urgent = True
 
+    def _note_house(self, campaign_id: int, row: Claimed, verdict: Verdict) -> None:
+        """Counted by each process alone, and only of providers of many domains: a company that
+        takes no bulk mail refuses its own people and says nothing about us."""
+        house = group((row.email_lower or row.email or "").rpartition("@")[2])
+        if "." in house:
+            return
+        if verdict.outcome is Outcome.SENT:
+            self._by_house.pop((campaign_id, house), None)
+        elif verdict.outcome is Outcome.FAILED and verdict.brakes:
+            count = self._by_house[campaign_id, house] = (
+                self._by_house.get((campaign_id, house), 0) + 1
+            )
+            if count >= self._limits.get(campaign_id, USUAL_REFUSALS):
+                del self._by_house[campaign_id, house]
+                refusal = self._campaigns[campaign_id].refusal
+                self._blocked[campaign_id] = (
+                    f"{count} refusals in a row by mailboxes at {house} {refusal}"[:500]
+                )
+                self.urgent = True
+
     def flush(self) -> list[tuple[int, str]]:
         """Tell the others what was counted since the last flush, and pause the transports that
         failed; returns the campaigns to be paused and why. Cheap when nothing was counted.
@@ -142,17 +183,20 @@ class Brake:
         with self._lock:
             counted, self._campaigns = self._campaigns, {}
             broken, self._broken = self._broken, {}
+            blocked, self._blocked = self._blocked, {}
             self.urgent = False
         try:
             for alias, (words, answer) in broken.items():
                 pausing.pause(alias, None, answer, stage=ERRORS, words=words)
-            return self._write(counted) if counted else []
+            found = self._write(counted) if counted else []
+            return list({**blocked, **dict(found)}.items())
         except BaseException:
             with self._lock:
                 for campaign_id, later in self._campaigns.items():
                     counted.setdefault(campaign_id, Unflushed()).add(later)
                 self._campaigns = counted
                 self._broken = {**broken, **self._broken}
+                self._blocked = {**blocked, **self._blocked}
                 self.urgent = True
             raise
 

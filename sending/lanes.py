@@ -17,6 +17,7 @@ from . import clock
 from .compose import ComposeError
 from .connections import LOST
 from .handover import give_back, hand_over
+from .health import is_error
 from .lane_sessions import LaneSessions
 from .lot import LotSize
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer, classify
@@ -32,6 +33,8 @@ log = logging.getLogger("sendonce.sender")
 
 #: A relay that took a message within so many seconds works.
 RELAY_WORKS = 60.0
+#: Seconds within which a permit of a limit is to be used.
+PERMIT_LASTS = 1.0
 #: Stages at which nothing of a message was attempted yet.
 _BEFORE_RCPT = frozenset(
     {Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.TLS, Stage.AUTH, Stage.MAIL}
@@ -45,7 +48,15 @@ class Lot:
     unstarted: list[Claimed] = field(default_factory=list)
     on_wire: Claimed | None = None
     settlements: list[Settlement] = field(default_factory=list)
+    #: When its permits were given, where a limit applies to it (``sending.clock``).
+    permitted_at: float | None = None
     rows: dict[int, Claimed] = field(default_factory=dict)
+
+
+def _is_stale(permitted_at: float | None, now: float) -> bool:
+    """A permit not used soon is no permit: after a stall of the relay many lanes would use theirs
+    at the same moment. (The first message of a lot goes all the same: somebody has to.)"""
+    return permitted_at is not None and now - permitted_at > PERMIT_LASTS
 
 
 class Lane(threading.Thread):
@@ -105,7 +116,8 @@ class Lane(threading.Thread):
             return
         rows = self._admitted(alias, rows, lot)
         messages = self._compose(rows, over)
-        rows = [r for r in rows if r.id in messages]
+        rows, blocked = shared.pauses.probe(alias, [r for r in rows if r.id in messages])
+        self._return(blocked)
         if not rows:
             return
         started = clock.now()
@@ -147,6 +159,7 @@ class Lane(threading.Thread):
         shared, limits = self.shared, self.shared.limits
         if not rows or not limits.concerns(alias, rows):
             return rows
+        lot.permitted_at = clock.now()
         admission = shared.insist(lambda: limits.admit(alias, rows), "permits")
         self._return(admission.give_back)
         if admission.later:
@@ -218,6 +231,7 @@ class Lane(threading.Thread):
                 or now > row.trusted_until
                 or now - handed_at > shared.freshness
                 or shared.limits.closed(alias)
+                or (done and _is_stale(lot.permitted_at, now))
             ):
                 break
             if not session.is_open:
@@ -269,7 +283,7 @@ class Lane(threading.Thread):
             shared.last_success.note(alias)
         if shared.pauses.knows(alias, row.account_id):
             self._lift(alias, row.account_id)
-        if verdict.outcome != Outcome.IN_DOUBT and shared.pauses.knows(alias, None):
+        if not is_error(verdict, said) and shared.pauses.knows(alias, None):
             self._lift(alias, None)
 
     def _judge(self, alias: str, row: Claimed, said: Answer) -> Verdict:
@@ -278,7 +292,10 @@ class Lane(threading.Thread):
         trouble: it is retried a few times and then failed, or one address would pause everybody
         for ever."""
         verdict = classify(said.stage, said.code, said.enhanced, said.text)
-        if verdict.outcome != Outcome.RELAY_DOWN or said.stage in _BEFORE_RCPT:
+        if self._is_failed_probe(alias, verdict, said):
+            # The relay is out of order still: that spends no attempt of whom it was tried with.
+            verdict = Verdict(Outcome.RELAY_DOWN, verdict.reason, known=verdict.known)
+        elif verdict.outcome != Outcome.RELAY_DOWN or said.stage in _BEFORE_RCPT:
             return verdict
         if said.stage is Stage.HTTP and said.code in (401, 402, 403):
             return verdict  # a key that is refused, or an empty purse, is nobody's address
@@ -287,6 +304,13 @@ class Lane(threading.Thread):
         if suspect == row.id or self.shared.last_success.recent(alias, RELAY_WORKS):
             return Verdict(Outcome.RETRY, verdict.reason, known=verdict.known)
         return verdict
+
+    def _is_failed_probe(self, alias: str, verdict: Verdict, said: Answer) -> bool:
+        return (
+            verdict.outcome == Outcome.RETRY
+            and is_error(verdict, said)
+            and self.shared.pauses.knows(alias, None)
+        )
 
     def _write(self, lot: Lot) -> None:
         with self.lock:

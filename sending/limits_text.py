@@ -8,15 +8,36 @@ from typing import TYPE_CHECKING
 from .answers import said
 from .plain_table import ago, duration, listed, short
 from .status_limits import RECENT, HealthFact
-from .wording import ODD, rate_words, words
+from .wording import rate_words, result_words, words
 
 if TYPE_CHECKING:
-    from .status import Status
+    from .status import CampaignFact, Status
 
 
 def brakes(status: Status) -> Iterator[str]:
-    """Campaigns whose brakes counted anything."""
-    counted = [(c, c.health) for c in status.campaigns if c.health and _counts(c.health)]
+    """Campaigns that a brake has paused, and those whose brakes counted anything."""
+    tripped = [(c, c.health) for c in status.campaigns if c.health and _is_tripped(c)]
+    if tripped:
+        yield "PAUSED BY A BRAKE: mend the cause, then resume"
+        yield from listed(
+            ["id", "campaign", "since", "because"],
+            [
+                [
+                    str(campaign.id),
+                    short(campaign.name, 30),
+                    ago(health.tripped_at, status.now) if health.tripped_at else None,
+                    health.trip,
+                ]
+                for campaign, health in tripped
+            ],
+        )
+    counted = [
+        (c, c.health)
+        for c in status.campaigns
+        if c.health and _counts(c.health) and not _is_tripped(c)
+    ]
+    if tripped and counted:
+        yield ""
     if not counted:
         return
     yield "BRAKES: at the limit a campaign is paused"
@@ -37,6 +58,12 @@ def brakes(status: Status) -> Iterator[str]:
             for campaign, health in counted
         ],
     )
+
+
+def _is_tripped(campaign: CampaignFact) -> bool:
+    """Whether it is a brake's pause that lasts: somebody's own has other words."""
+    health = campaign.health
+    return campaign.status == "paused" and health is not None and campaign.reason == health.trip
 
 
 def _counts(health: HealthFact) -> bool:
@@ -71,8 +98,8 @@ def slowed(status: Status) -> Iterator[str]:
     )
 
 
-def webhooks(status: Status) -> Iterator[str]:
-    """Provider events that wait, and what webhooks brought in vain."""
+def waiting_events(status: Status) -> Iterator[str]:
+    """Provider events that wait."""
     found = status.webhooks
     if found.oldest is not None:
         wait = duration((status.now - found.oldest).total_seconds())
@@ -81,14 +108,16 @@ def webhooks(status: Status) -> Iterator[str]:
             f"PROVIDER EVENTS: {found.waiting:,} not applied yet, the oldest for {wait}"
             + ("" if alive else "; a sender applies them, and none is alive")
         )
+
+
+def webhooks(status: Status) -> Iterator[str]:
+    """What webhooks brought in vain."""
+    found = status.webhooks
     if found.odd:
         yield "WEBHOOKS: what was out of order since yesterday"
         yield from listed(
             ["provider", "brought", "times"],
-            [
-                [count.esp, ODD.get(count.what) or words(count.what), count.times]
-                for count in found.odd
-            ],
+            [[count.esp, result_words(count.what), count.times] for count in found.odd],
         )
 
 

@@ -76,6 +76,8 @@ class Send(models.Model):
     email_hash = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001
     job_id = models.CharField(max_length=300, unique=True)
 
+    #: A message that does not go by its account's transport: the alias.
+    transport = models.CharField(max_length=50, blank=True, db_default="")
     #: A transactional message brings its own content and context and dies at ``expires``.
     content = models.ForeignKey(
         Content, models.PROTECT, null=True, blank=True, related_name="sends", db_index=False

@@ -3,12 +3,13 @@ next."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from campaigns.content import CompiledContent
 
-from .wording import remedy, trouble
+from .wording import IN_DOUBT, remedy, trouble
 
 SUBJECT = "{{ headline }}"
 #: Foreign words (names, replies) come as data, so that no brace in them is a merge field.
@@ -74,14 +75,20 @@ def paused(name: str, reason: str, counts: Mapping[str, int], *, status: str) ->
     )
 
 
+#: As ``brakes.judge_rates`` begins.
+_COMPLAINTS = re.compile(r"\d+ complaints about ")
+_DEAD = re.compile(r"\d+ of \d+ addresses are dead")
+
+
 def _advice(reason: str) -> str:
-    if "complaints about" in reason:
+    # The reason begins with the brake's own words; a relay's reply in it may say anything.
+    if _COMPLAINTS.match(reason):
         return (
             "So many people call it spam that mailbox providers will soon hold it against all your "
             "mail. Ask where these addresses come from, and whether these people expect this, "
             "before they get any more of it. Whoever complained gets nothing any more."
         )
-    if "are dead" in reason:
+    if _DEAD.match(reason):
         return (
             "A list with so many dead addresses is old, or was not collected from people; mailbox "
             "providers block senders for it. Look at where it comes from before it gets any more. "
@@ -100,7 +107,7 @@ _COUNTED = (
     ("failed", "failed: refused, or tried as often as the account allows; can be sent again"),
     ("suppressed", "withheld: unsubscribed or suppressed before it reached them"),
     ("canceled", "canceled"),
-    ("in_doubt", "in doubt: handed over, but no answer came"),
+    ("in_doubt", f"in doubt: {IN_DOUBT}"),
 )
 
 
@@ -130,8 +137,8 @@ def doubt(name: str, rows: int) -> Notice:
     return Notice(
         f"In doubt: {name}",
         _paragraphs(
-            f'{many} in doubt in the campaign "{name}": handed over, but no answer came, '
-            "so that nobody can know whether they were accepted.",
+            f'{many} in doubt in the campaign "{name}": {IN_DOUBT}. So nobody can know whether '
+            "they were accepted.",
             _DECIDE,
         ),
     )
@@ -153,14 +160,14 @@ def transport(
 ) -> Notice:
     """A transport takes no mail, for ``whose`` account alone if that is given. ``since`` is a
     time in words."""
-    wrong = trouble(stage, code, whose=whose)
+    wrong = trouble(stage, code, whose=whose, said=reason)
     return Notice(
         f"Paused: transport {alias}",
         _paragraphs(
             f"The transport {alias} {wrong}. It is paused since {since}. It said: {reason}",
             "What is to go over it waits.",
-            f"{remedy(stage, code, whose=whose)} Senders try by themselves, and the first try that "
-            "works lifts the pause.",
+            f"{remedy(stage, code, whose=whose, said=reason)} Senders try by themselves, and the "
+            "first try that works lifts the pause.",
             "This notice waited as all mail of the account does: now that you read it, the "
             "transport has worked again, or the account has another one.",
         ),

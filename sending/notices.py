@@ -4,7 +4,9 @@ transport takes no mail.
 Upkeep looks every few seconds at what the database says happened and queues what staff were not
 told yet, so a worker that dies in between loses nothing; a lock on the campaign's counts and the
 messages' keys see to it that any number of workers tell it once. Notices are transactional
-messages of the account: they wait while its transport is paused, and expire.
+messages of the account: over its own transport they wait while that is paused, and where its
+sender is blocked they are refused like everything else. ``SENDONCE["NOTICES_TRANSPORT"]`` names
+another road for them.
 
 Never in a loop: a notice belongs to no campaign, so none that fails, bounces or is in doubt is
 counted, or told of, here.
@@ -15,10 +17,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 from urllib.parse import quote
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
@@ -27,6 +29,7 @@ from django.utils import timezone
 
 from campaigns.content import as_content
 from campaigns.models import Campaign
+from subscribers.addresses import AddressError, normalize
 from subscribers.conf import conf
 from subscribers.models import Account
 
@@ -46,6 +49,8 @@ EXPIRES = timedelta(days=2)
 #: Seconds a transport must have been paused before anybody is told; a refused login is told at
 #: once, since nothing but a person mends it.
 LASTS = 300.0
+#: So many messages about a transport are queued at one look, or a few more.
+MOST = 100
 _LOGIN = (401, 403, 525, 530, 534, 535, 538)
 
 
@@ -61,6 +66,14 @@ def tell() -> int:
         + _tell_rates()
         + _tell_transports()
     )
+
+
+def _zone(account: Account) -> tzinfo:
+    """The account's; UTC where that is none, or not known on this machine."""
+    try:
+        return ZoneInfo(account.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
 
 
 # --- about campaigns -------------------------------------------------------------------------
@@ -191,16 +204,17 @@ def _tell_pause(
         accounts = accounts.filter(pk=account_id)
     key = f"transport:{quote(alias, safe='')}:{account_id or ''}:{since.astimezone(UTC):%Y%m%dT%H}"
     told: set[str] = set()
-    queued = 0
-    for account in accounts:
+    to_tell: list[tuple[Account, list[tuple[int, str]]]] = []
+    for account in accounts.prefetch_related("members"):
         # Who is in several accounts is told once.
         fresh = [(pk, to) for pk, to in _members(account) if to.lower() not in told]
         told.update(to.lower() for _, to in fresh)
-        known = set(
-            Send.objects.filter(job_id__in=[_job_id(account, key, pk) for pk, _ in fresh])
-            .values_list("job_id", flat=True)
-            .order_by()
-        )
+        if fresh:
+            to_tell.append((account, fresh))
+    wanted = [_job_id(account, key, pk) for account, fresh in to_tell for pk, _ in fresh]
+    known = set(Send.objects.filter(job_id__in=wanted).order_by().values_list("job_id", flat=True))
+    queued = 0
+    for account, fresh in to_tell:
         missing = [(pk, to) for pk, to in fresh if _job_id(account, key, pk) not in known]
         if missing:
             notice = notice_texts.transport(
@@ -208,11 +222,13 @@ def _tell_pause(
                 stage,
                 code,
                 reason,
-                since=f"{since.astimezone(ZoneInfo(account.timezone)):%-d %B %Y, %H:%M %Z}",
+                since=f"{since.astimezone(_zone(account)):%-d %B %Y, %H:%M %Z}",
                 whose=account.name if account_id is not None else None,
             )
             url = admin_url("sendonce_sending_transportpause_changelist")
             queued += _queue(account, notice, key, url, missing)
+            if queued >= MOST:
+                break  # the rest at the next look: upkeep has other things to do
     return queued
 
 
@@ -222,10 +238,15 @@ def _tell_pause(
 def _members(account: Account) -> list[tuple[int, str]]:
     """``(id, address)`` of its active members that have one, each address once."""
     found: dict[str, tuple[int, str]] = {}
-    for user in account.members.order_by("pk"):
+    for user in sorted(account.members.all(), key=lambda user: user.pk):
         address = str(getattr(user, user.get_email_field_name(), "") or "").strip()
-        if address and getattr(user, "is_active", True):
-            found.setdefault(address.lower(), (user.pk, address))
+        if not address or not getattr(user, "is_active", True):
+            continue
+        try:
+            normalize(address)
+        except AddressError:
+            continue  # it would be tried again at every look, in vain
+        found.setdefault(address.lower(), (user.pk, address))
     return list(found.values())
 
 
@@ -260,6 +281,7 @@ def _queue(
                     content=content,
                     context={"headline": notice.headline, "words": notice.words, "url": url},
                     expires=timezone.now() + EXPIRES,
+                    transport=conf.NOTICES_TRANSPORT,
                 )
         except ValueError as error:
             # An address that is none, or another worker that told the same in other words.

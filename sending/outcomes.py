@@ -266,6 +266,10 @@ def _contradicts(words: str) -> bool:
     )
 
 
+_NOT_ABOUT_ADDRESS = ("5.3.", "5.4.", "5.5.", "5.6.")
+_IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
+
+
 def _unread(stage: Stage, code: int, enhanced: str, words: str) -> Verdict:
     """A 5xx that nothing knows. At RCPT it is about the address, unless its enhanced code names
     the system, the network, the protocol or the content; elsewhere it is about anything.
@@ -273,7 +277,8 @@ def _unread(stage: Stage, code: int, enhanced: str, words: str) -> Verdict:
     A bare 550 at RCPT says "no such mailbox" by RFC 5321. With a sentence that nobody could read
     it is taken for that too, but shown to staff: it may have been about us.
     """
-    if stage is Stage.RCPT and not enhanced.startswith(("5.3.", "5.4.", "5.5.", "5.6.")):
+    named = _IPV4.search(words)  # a machine, and more often than not it is ours
+    if stage is Stage.RCPT and not named and not enhanced.startswith(_NOT_ABOUT_ADDRESS):
         known = code == 550 and words.strip().removeprefix(enhanced) == ""
         return Verdict(Outcome.BOUNCED, Reason.ADDRESS_DEAD, known=known)
     return Verdict(Outcome.FAILED, Reason.UNCLASSIFIED, known=False)

@@ -24,7 +24,7 @@ from subscribers.models import Account
 from . import clock, sql
 from .answers import Answer, Stage, said
 from .queue import Claimed
-from .sql.pauses import ERRORS, RETURN_PROBES
+from .sql.pauses import ERRORS, RETURN_PROBES, TRY_NOW
 from .transports import UnknownTransport, transport
 
 log = logging.getLogger("sendonce.sender")
@@ -91,6 +91,15 @@ def lift(alias: str, account_id: int | None) -> bool:
             extra={"event": "transport_lifted", "transport": alias, "account": account_id},
         )
     return lifted
+
+
+def lift_by_hand(alias: str, account_id: int | None) -> bool:
+    """A person says that it works again. Returns whether it is lifted: False after errors in a
+    row, where one message is tried now and lifts it when it is answered."""
+    with connection.cursor() as cursor:
+        cursor.execute(TRY_NOW, {"alias": alias, "account": account_id})
+        tried = cursor.rowcount > 0
+    return False if tried else lift(alias, account_id)
 
 
 @dataclass
@@ -160,16 +169,27 @@ class Pauses:
         self, alias: str, rows: Sequence[Claimed]
     ) -> tuple[list[Claimed], list[Claimed]]:
         """``(go, back)``: those of ``rows`` that may be tried over ``alias`` now, and those that
-        must wait. Where the transport is probed by a message that is one row, for one lane."""
-        by_message = self.probing(alias)
+        must wait."""
         with self._lock:
             go = [r for r in rows if not self._blocks(alias, r.account_id)]
-            if go and by_message:
-                del go[1:]
-                self.aliases.add(alias)
-                self._untried.discard(alias)
         kept = {r.id for r in go}
         return go, [r for r in rows if r.id not in kept]
+
+    def probe(self, alias: str, rows: Sequence[Claimed]) -> tuple[list[Claimed], list[Claimed]]:
+        """As ``let_through``, for rows that nothing but the pause keeps any more: where the
+        transport is probed by a message that is one row, for one lane. Asked last, so that a row
+        which waits for a permit does not use the probe up and leave everybody else's waiting."""
+        by_message = self.probing(alias)
+        go, back = self.let_through(alias, rows)
+        if not by_message:
+            return go, back
+        with self._lock:
+            if alias in self.aliases:
+                return [], list(rows)  # another lane was faster
+            if go:
+                self.aliases.add(alias)
+                self._untried.discard(alias)
+        return go[:1], [*go[1:], *back]
 
     def probing(self, alias: str) -> bool:
         """Whether ``alias`` is known to be paused, and only an answer to a message lifts it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Container
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -111,14 +111,15 @@ def claim(
     lease: float,
     margin: float,
     blocked: list[int],
+    closed: Collection[str] = (),
     transactional: bool = True,
     skip: Container[int] = (),
 ) -> list[Claimed]:
     """Claim up to ``total`` rows: transactional first, then retries due, then queued.
 
     ``lease`` and ``margin`` are seconds; ``blocked`` are ids of accounts whose transport is
-    paused, ``skip`` campaigns to leave out. Makes one short transaction; the rows are this
-    worker's when it has committed.
+    paused, ``closed`` the paused transports themselves, ``skip`` campaigns to leave out. Makes one
+    short transaction; the rows are this worker's when it has committed.
     """
     asked_at = clock.now()
     common = {"worker": worker_id, "lease": lease}
@@ -127,7 +128,10 @@ def claim(
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.RELAXED)
         if transactional:
-            cursor.execute(sql.CLAIM_TRANSACTIONAL, {**common, "total": total, "blocked": blocked})
+            cursor.execute(
+                sql.CLAIM_TRANSACTIONAL,
+                {**common, "total": total, "blocked": blocked, "closed": list(closed)},
+            )
             found += cursor.fetchall()
         if chosen and len(found) < total:
             cursor.execute(
@@ -183,7 +187,14 @@ def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
 
 def _json(value: Any) -> Any:
     # Django's cursors hand jsonb out as text; its model field would load it.
-    return json.loads(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        # A number longer than Python turns into one (4,300 digits): one row's attribute must not
+        # keep those that were claimed with it waiting for their lease, again and again.
+        return json.loads(value, parse_int=str)
 
 
 def renew(rows: list[Claimed], *, lease: float, margin: float) -> int:

@@ -174,6 +174,19 @@ class Ready:
             self._changed.notify_all()
             return taken
 
+    def take_out(self, unwanted: Callable[[Claimed], bool]) -> list[Claimed]:
+        """Take back those that are ``unwanted`` of what waits, also for a permit."""
+        with self._changed:
+            taken: list[Claimed] = []
+            for rows in self._waiting.values():
+                out = [row for row in rows if unwanted(row)]
+                if out:
+                    taken += out
+                    stay = [row for row in rows if not unwanted(row)]
+                    rows.clear()
+                    rows.extend(stay)
+            return taken + self._lines.take_out(unwanted)
+
     def release(self, rows: Iterable[Claimed]) -> None:
         """These rows are settled or given back: no longer ours. Only the same claim is let go:
         the row may have come back to this process under another token meanwhile."""

@@ -128,6 +128,8 @@ class BackendSession:
         self._aborted = False
         self._last_used = 0.0
         self._began = False
+        #: A response has come, if only one that leads elsewhere.
+        self._answered = False
         self._is_watched = self._watch()
 
     @property
@@ -143,6 +145,12 @@ class BackendSession:
             self._forget()
             raise TransportFailure(answer_of_error(error, Reached.OPENING)) from error
         self._open = True
+        hooks = getattr(getattr(self._backend, "session", None), "hooks", None)
+        if isinstance(hooks, dict) and self._note_answer not in hooks.setdefault("response", []):
+            hooks["response"].append(self._note_answer)
+
+    def _note_answer(self, *_: Any, **__: Any) -> None:
+        self._answered = True
 
     def send(self, message: Any) -> Answer:
         if self._aborted:
@@ -153,13 +161,17 @@ class BackendSession:
         self.open()
         # A status of an earlier attempt must not speak for this one.
         message.anymail_status = None
-        self._began = False
+        self._began = self._answered = False
         try:
             count = self._backend.send_messages([message])
         except Exception as error:
             self._last_used = clock.now()
             # Nobody knows what a foreign backend raises; what can't be read is doubt.
-            said = self._told(message, error)
+            try:
+                said = self._told(message, error)
+            except Exception as fault:  # an answer that breaks its reader
+                words = f"unreadable answer: {type(fault).__name__}"
+                said = answer(Stage.DOT, None, words, enhanced="")
             if said.code is None or said.code == 421:
                 self._forget()
             return self._accepted(said, error)
@@ -175,7 +187,7 @@ class BackendSession:
         said = answer_of_status(message, self._provider)
         if said is not None:
             return said
-        if getattr(message.anymail_status, "esp_response", None) is not None:
+        if self._answered or getattr(message.anymail_status, "esp_response", None) is not None:
             reached = Reached.ANSWERED
         elif self._is_watched and not self._began:
             reached = Reached.PREPARING

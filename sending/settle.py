@@ -66,16 +66,18 @@ def decide(
     outcome, reason, delay = verdict.outcome, str(verdict.reason), 0.0
     drawn = random.random() if jitter is None else jitter
     if outcome == Outcome.RETRY and row.replays:
-        asked = asked_wait(answer)
-        delay = _replay_delay(row, row.replays, drawn, asked)
+        delay = _replay_delay(row, row.replays, drawn, answer.retry_after)
     elif outcome == Outcome.RETRY:
         wait = retry_delay(
             row.attempts,
-            retry_after=asked_wait(answer),
+            retry_after=answer.retry_after,
             jitter=drawn,
             waits=row.retry_waits,
             limit=row.max_attempts,
         )
+        if wait is not None and (hint := _hint(answer)) is not None:
+            # "Try again in 1 second", says many a server: five attempts would be spent at once.
+            wait = max(wait, hint)
         if wait is None:
             outcome = Outcome.FAILED
         else:
@@ -102,11 +104,10 @@ def _replay_delay(row: Claimed, replays: int, jitter: float, asked: float | None
     return wait or 0.0
 
 
-def asked_wait(answer: Answer) -> float | None:
-    """For how many seconds the other side wants to be left alone: by a header of an HTTP answer,
-    or, as greylisting servers say it, in the words of an SMTP reply."""
+def _hint(answer: Answer) -> float | None:
+    """For how many seconds a greylisting server says, in its words, that it is to be left alone."""
     if answer.retry_after is not None or answer.stage is Stage.HTTP:
-        return answer.retry_after
+        return None
     return wait_hint(answer.text)
 
 

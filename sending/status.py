@@ -22,11 +22,13 @@ from .models import DeliveryEvent, Send, TransportPause, Worker
 from .status_limits import (
     RECENT,
     HealthFact,
+    LimitedFact,
     LimitFact,
     PaceFact,
     UnclassifiedFact,
     WebhookFact,
     health,
+    limited,
     paces,
     slowed_limits,
     unclassified,
@@ -159,6 +161,7 @@ class Status:
     failures: list[FailureFact]
     failures_since: datetime
     limits: list[LimitFact]
+    limited: list[LimitedFact]
     webhooks: WebhookFact
     unclassified: UnclassifiedFact
 
@@ -166,17 +169,19 @@ class Status:
 def status() -> Status:
     """Look at everything once."""
     now = database_time()
+    found = campaigns(now)
     return Status(
         now=now,
         workers=workers(now),
         ended_workers=Worker.objects.filter(ended__gte=now - RECENT).count(),
-        campaigns=campaigns(now),
+        campaigns=found,
         transactional=transactional(),
         pauses=pauses(),
         doubts=doubts(),
         failures=failures(now),
         failures_since=failures_since(now),
-        limits=slowed_limits(now),
+        limits=slowed_limits(),
+        limited=limited([campaign.id for campaign in found if campaign.retry]),
         webhooks=webhooks(now),
         unclassified=unclassified(now),
     )
@@ -195,6 +200,11 @@ def worker_state(ended: datetime | None, seen: datetime, now: datetime) -> str:
     if ended is not None:
         return "ended"
     return "alive" if now - seen <= ALIVE_WITHIN else "lost"
+
+
+def has_sender(now: datetime) -> bool:
+    """Whether any sender is alive."""
+    return Worker.objects.filter(ended__isnull=True, seen__gte=now - ALIVE_WITHIN).exists()
 
 
 def workers(now: datetime) -> list[WorkerFact]:
@@ -242,7 +252,8 @@ def campaigns(now: datetime) -> list[CampaignFact]:
         .annotate(first=Min("next_attempt_at"))
     )
     healths = health(ids)
-    limited = paces([campaign for campaign in chosen if campaign.status == "sending"], now)
+    running = [campaign for campaign in chosen if campaign.status == "sending"]
+    limits = paces({(c.account_id, c.account.transport) for c in running})
     return [
         _campaign_fact(
             campaign,
@@ -252,7 +263,7 @@ def campaigns(now: datetime) -> list[CampaignFact]:
             in_doubt=doubt[campaign.pk],
             next_retry=due.get(campaign.pk),
             health=healths.get(campaign.pk),
-            pace=limited.get(campaign.pk),
+            pace=limits.get((campaign.account_id, campaign.account.transport)),
         )
         for campaign in chosen
     ]
@@ -388,10 +399,11 @@ def _oldest_looked_at() -> tuple[int, datetime] | None:
 
 
 def rate(before: CampaignFact, after: CampaignFact, seconds: float) -> float | None:
-    """People a second between two looks. None when the audience grew or rows opened again: then
-    nobody can tell from these two."""
+    """People a second between two looks, never more than the limit in force. None when the
+    audience grew or rows opened again: then nobody can tell from these two."""
     if before.done is None or after.done is None or seconds <= 0:
         return None
     if before.audience != after.audience or after.done < before.done:
         return None
-    return (after.done - before.done) / seconds
+    seen = (after.done - before.done) / seconds
+    return min(seen, after.pace.rate) if after.pace is not None else seen

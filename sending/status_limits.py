@@ -6,25 +6,29 @@ As there, every question goes by a small table or a partial index. Times are the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Sum
-
-from campaigns.models import Campaign
+from django.db.models import Count, DateTimeField, Func, Sum
 
 from .answers import said
 from .brakes import Totals
 from .limits import slow_downs
-from .models import CampaignHealth, DeliveryEvent, ProviderEvent, RateLimit, WebhookCount
-from .wording import limit_words, percent, refusal_words, share_words
+from .limits.keys import account_key, domain_key, transport_key
+from .models import CampaignHealth, DeliveryEvent, ProviderEvent, RateLimit, Send, WebhookCount
+from .wording import limit_words, percent, rate_words, refusal_words, share_words
 
 #: The latest unclassified answers that are looked at, and how many kinds of them are told.
 ANSWERS = 2000
 EXAMPLES = 5
 RECENT = timedelta(days=1)
+#: Of a campaign's rows that wait for a limit, so many are looked at to say for which.
+LOOKED_AT = 1000
+#: Read with the rows: what is later than this was still to come when they were read.
+READ_AT = Func(function="clock_timestamp", output_field=DateTimeField())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,27 @@ class LimitFact:
 
 @dataclass(frozen=True, slots=True)
 class PaceFact:
-    """The slowest limit of a campaign's account and transport, in messages a second; it is not
-    the campaign's alone. ``nothing_before``: as in ``LimitFact``."""
+    """The slowest limit of an account and its transport, in messages a second; it is not one
+    campaign's alone. ``key`` and ``of`` are its own, or those of the one that lets nothing start
+    before ``nothing_before``, as in ``LimitFact``."""
 
+    key: str
+    of: str
     rate: float
     nothing_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedFact:
+    """Rows of a campaign that wait for a limit, no attempt spent. ``at_least``: there were too
+    many to look at all."""
+
+    campaign: int
+    key: str
+    of: str
+    rows: int
+    at_least: bool
+    next_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +130,16 @@ class HealthFact:
     max_complaint_rate: float
     in_a_row: int
     max_refusals: int
-    #: How often a brake has paused the campaign, and why the last time.
+    #: How often a brake has paused the campaign; why and when the last time.
     trips: int
     trip: str
+    tripped_at: datetime | None
 
 
-def slowed_limits(now: datetime) -> list[LimitFact]:
+def slowed_limits() -> list[LimitFact]:
     """Limits that let less through than usual, the longest slowed first."""
-    rows: Iterable[Any] = slow_downs.named(slow_downs.slowed()).order_by("slowed_at", "key")
+    limits = slow_downs.named(slow_downs.slowed()).annotate(read_at=READ_AT)
+    rows: Iterable[Any] = limits.order_by("slowed_at", "key")
     return [
         LimitFact(
             key=limit.key,
@@ -125,28 +147,98 @@ def slowed_limits(now: datetime) -> list[LimitFact]:
             rate=limit.rate,
             usual=limit.usual,
             since=limit.slowed_at,
-            nothing_before=limit.updated if limit.updated > now else None,
+            nothing_before=limit.updated if limit.updated > limit.read_at else None,
             reason=limit.reason,
         )
         for limit in rows
     ]
 
 
-def paces(campaigns: Collection[Campaign], now: datetime) -> dict[int, PaceFact]:
-    """By campaign; those whose account and transport have no limit are left out. The campaigns'
-    accounts are read."""
-    keys = {c.pk: slow_downs.limit_keys(c.account_id, c.account.transport) for c in campaigns}
-    wanted = {key for pair in keys.values() for key in pair}
-    found = {limit.key: limit for limit in RateLimit.objects.filter(key__in=wanted)}
-    limits = {pk: [found[key] for key in pair if key in found] for pk, pair in keys.items()}
-    return {
-        pk: PaceFact(
-            rate=min(limit.rate for limit in those),
-            nothing_before=max((x.updated for x in those if x.updated > now), default=None),
-        )
-        for pk, those in limits.items()
-        if those
+def paces(
+    users: Collection[tuple[int, str]], more: Iterable[str] = ()
+) -> dict[tuple[int, str], PaceFact]:
+    """By ``(account, transport that it uses)``; those without any limit are left out. ``more``
+    are keys of limits that count for all of them."""
+    keys = {user: {*slow_downs.limit_keys(*user), *more} for user in users}
+    wanted = {key for those in keys.values() for key in those}
+    limits = slow_downs.named(RateLimit.objects.filter(key__in=wanted)).annotate(read_at=READ_AT)
+    found: dict[str, Any] = {limit.key: limit for limit in limits}
+    own = {
+        user: [found[key] for key in sorted(those & found.keys())] for user, those in keys.items()
     }
+    return {user: _pace(those) for user, those in own.items() if those}
+
+
+def _pace(limits: list[Any]) -> PaceFact:
+    slowest = min(limits, key=lambda limit: limit.rate)
+    shut = max(
+        (limit for limit in limits if limit.updated > limit.read_at),
+        key=lambda limit: limit.updated,
+        default=None,
+    )
+    told = shut or slowest
+    return PaceFact(
+        key=told.key,
+        of=limit_words(told.key, told.account_name or ""),
+        rate=slowest.rate,
+        nothing_before=shut.updated if shut else None,
+    )
+
+
+def pace_words(pace: PaceFact) -> str:
+    """``account City Theatre is limited to 1,000 an hour``, or until when nothing may start."""
+    if pace.nothing_before is not None:
+        return f"{pace.of} is limited to nothing before {pace.nothing_before:%H:%M:%S} UTC"
+    return f"{pace.of} is limited to {rate_words(pace.rate, hourly=_is_account(pace.key))}"
+
+
+def _is_account(key: str) -> bool:
+    return key.startswith("account:")
+
+
+def limited(campaign_ids: Collection[int]) -> list[LimitedFact]:
+    """Rows that wait for a limit, by campaign and limit, most first. The rows themselves don't
+    say for which: it is taken to be that of their provider of mailboxes where that has one, else
+    their account's, else their transport's."""
+    waiting = Send.objects.filter(
+        campaign__in=campaign_ids, status=Send.Status.RETRY, reason="rate_limited"
+    )
+    counts = Counter(dict(waiting.order_by().values_list("campaign").annotate(n=Count("pk"))))
+    if not counts:
+        return []
+    limits: Iterable[Any] = slow_downs.named(RateLimit.objects.all())
+    names = {limit.key: limit_words(limit.key, limit.account_name or "") for limit in limits}
+    facts = []
+    for campaign in sorted(counts):
+        rows = waiting.filter(campaign=campaign).order_by("next_attempt_at")
+        seen = list(
+            rows.values_list("email_lower", "account", "account__transport", "next_attempt_at")[
+                :LOOKED_AT
+            ]
+        )
+        first: dict[str, datetime] = {}
+        looked_at: Counter[str] = Counter()
+        for email, account, alias, at in seen:
+            asked = (
+                domain_key((email or "").rpartition("@")[2]),
+                account_key(account),
+                transport_key(alias),
+            )
+            key = next((key for key in asked if key in names), asked[-1])
+            looked_at[key] += 1
+            first.setdefault(key, at)  # type: ignore[arg-type]  # a retry's is never null
+        facts += [
+            LimitedFact(
+                campaign=campaign,
+                key=key,
+                of=names.get(key) or limit_words(key),
+                rows=rows_of_it,
+                at_least=counts[campaign] > len(seen),
+                next_at=first[key],
+            )
+            for key, rows_of_it in looked_at.most_common()
+        ]
+    return facts
 
 
 def webhooks(now: datetime) -> WebhookFact:
@@ -224,7 +316,13 @@ def health_fact(row: CampaignHealth) -> HealthFact:
         max_refusals=account.max_refusals,
         trips=int(row.base.get("trips") or 0),
         trip=str(row.base.get("trip") or ""),
+        tripped_at=_moment(row.base.get("tripped_at")),
     )
+
+
+def _moment(told: object) -> datetime | None:
+    """A time as PostgreSQL writes it into JSON."""
+    return datetime.fromisoformat(told) if isinstance(told, str) else None
 
 
 def brakes_in_words(campaign_id: int) -> list[tuple[str, str]]:
@@ -241,6 +339,7 @@ def brakes_in_words(campaign_id: int) -> list[tuple[str, str]]:
         ("refused in a row", refusal_words(fact.in_a_row, fact.refused, fact.max_refusals)),
     ]
     if fact.trip:
-        times = "once" if fact.trips == 1 else f"{fact.trips} times"
-        told.append(("paused by a brake", f"{times}, the last time because {fact.trip}"))
+        times = "once" if fact.trips == 1 else f"{fact.trips} times, the last time"
+        at = f" at {fact.tripped_at:%Y-%m-%d %H:%M} UTC" if fact.tripped_at else ""
+        told.append(("paused by a brake", f"{times}{at}: {fact.trip}"))
     return told

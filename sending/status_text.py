@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from . import plain_table
-from .limits_text import brakes, slowed, unclassified, webhooks
+from .limits_text import brakes, slowed, unclassified, waiting_events, webhooks
 from .plain_table import ago, due, duration, listed, short
 from .status import EVENTS, CampaignFact, DoubtFact, PauseFact, Status
-from .status_limits import RECENT, PaceFact
-from .wording import rate_words, reason_words, remedy, trouble, words
+from .status_limits import RECENT, PaceFact, pace_words
+from .waits import limited_words, pause_of
+from .wording import IN_DOUBT, rate_words, reason_words, remedy, trouble, words
 
 
 def status_lines(status: Status) -> list[str]:
-    """The whole status, worst news first within each section."""
+    """The whole status: what is wrong now, then what goes on, then what was."""
     sections = [
         _workers(status),
-        _campaigns(status),
-        brakes(status),
-        _transactional(status),
         _pauses(status),
+        brakes(status),
         slowed(status),
+        waiting_events(status),
         _doubts(status),
+        _campaigns(status),
+        _transactional(status),
         _retries(status),
         webhooks(status),
         _failures(status),
@@ -76,12 +78,16 @@ def _campaigns(status: Status) -> Iterator[str]:
                 c.done,
                 c.open,
                 c.in_doubt,
-                "-" if c.rate is None else f"{c.rate:,.0f}/s",
+                "-" if c.rate is None else _per_second(c.rate),
                 short(next_step(c, status), 70),
             ]
             for c in kept
         ],
     )
+
+
+def _per_second(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 or rate == 0 else f"{rate:.1f}/s"
 
 
 def next_step(campaign: CampaignFact, status: Status) -> str:
@@ -107,13 +113,16 @@ def _is_open(campaign: CampaignFact) -> bool:
 def _going_on(campaign: CampaignFact, status: Status) -> str:
     """What keeps a campaign that is being sent, or how long it will take."""
     alive = any(worker.state == "alive" for worker in status.workers)
-    pause = next((p for p in status.pauses if _holds(p, campaign)), None)
+    pause = pause_of(status.pauses, campaign.account, campaign.transport)
     if pause is not None:
         whose = f" for {pause.account}" if pause.account else ""
         waits = f"waits: transport {pause.transport} is paused{whose}"
         return waits if alive else f"{waits}, and no sender is alive"
     retries_only = campaign.open == campaign.retry and not campaign.building
     retry = ""
+    limited = next((fact for fact in status.limited if fact.campaign == campaign.id), None)
+    if limited is not None and alive and retries_only:
+        return limited_words(limited, status.now)
     if retries_only and campaign.next_retry:
         retry = f"next retry {due(campaign.next_retry, status.now)}"
     if not alive:
@@ -134,13 +143,9 @@ def _going_on(campaign: CampaignFact, status: Status) -> str:
 def _at_its_pace(pace: PaceFact, left: int) -> str:
     """Of a campaign that did not move between two looks, or was looked at once."""
     if pace.nothing_before is not None:
-        return f"waits: limited to nothing before {pace.nothing_before:%H:%M:%S} UTC"
+        return f"waits: {pace_words(pace)}"
     at_best = duration(left / pace.rate)
     return f"limited to {rate_words(pace.rate)}: {at_best} left, or more"
-
-
-def _holds(pause: PauseFact, campaign: CampaignFact) -> bool:
-    return pause.transport == campaign.transport and pause.account in (None, campaign.account)
 
 
 def _transactional(status: Status) -> Iterator[str]:
@@ -165,7 +170,7 @@ def _pauses(status: Status) -> Iterator[str]:
             [
                 pause.transport,
                 pause.account or "everybody",
-                trouble(pause.stage, pause.code),
+                trouble(pause.stage, pause.code, said=pause.reason),
                 ago(pause.since, status.now),
                 pause.failures,
                 due(pause.probe_at, status.now),
@@ -181,7 +186,7 @@ def _advice(pauses: Sequence[PauseFact]) -> Iterator[str]:
     """What can be done about these pauses, each once."""
     by_advice: dict[str, list[str]] = {}
     for pause in pauses:
-        advice = remedy(pause.stage, pause.code, whose=pause.account)
+        advice = remedy(pause.stage, pause.code, whose=pause.account, said=pause.reason)
         names = by_advice.setdefault(advice, [])
         if pause.transport not in names:
             names.append(pause.transport)
@@ -192,7 +197,7 @@ def _advice(pauses: Sequence[PauseFact]) -> Iterator[str]:
 def _doubts(status: Status) -> Iterator[str]:
     if not status.doubts:
         return
-    yield "IN DOUBT: handed over, no answer came; resolve_doubt decides about what is held"
+    yield f"IN DOUBT: {IN_DOUBT}; resolve_doubt decides about what is held"
     yield from listed(
         ["campaign", "", "rows", "why", "then"],
         [
@@ -221,16 +226,29 @@ def _what_settles(doubt: DoubtFact, status: Status) -> str:
 
 def _retries(status: Status) -> Iterator[str]:
     rows = [
-        [str(c.id), short(c.name, 30), c.retry, due(c.next_retry, status.now)]
+        [
+            str(c.id),
+            short(c.name, 30),
+            c.retry,
+            due(c.next_retry, status.now),
+            _for_limits(c, status),
+        ]
         for c in status.campaigns
         if c.retry and c.next_retry
     ]
     waiting = status.transactional
     if waiting.retry and waiting.next_retry:
-        rows.append(["-", "transactional", waiting.retry, due(waiting.next_retry, status.now)])
+        rows.append(["-", "transactional", waiting.retry, due(waiting.next_retry, status.now), "-"])
     if rows:
         yield "TO RETRY"
-        yield from listed(["campaign", "", "rows", "the next"], rows)
+        yield from listed(["campaign", "", "rows", "the next", "of them for a limit"], rows)
+
+
+def _for_limits(campaign: CampaignFact, status: Status) -> str:
+    """``53 for mailboxes at google, 4 for transport bulk``."""
+    facts = [fact for fact in status.limited if fact.campaign == campaign.id][:3]
+    told = [f"{f.rows:,}{' or more' * f.at_least} for {f.of}" for f in facts]
+    return ", ".join(told) or "-"
 
 
 def _failures(status: Status) -> Iterator[str]:

@@ -12,8 +12,10 @@ from django.utils import timezone
 from subscribers.addresses import canonical, erased_hashes, lower
 from subscribers.models import Account, Membership, Subscriber, Suppression
 
+from . import waits
 from .answers import said
 from .models import DeliveryEvent, Send
+from .status_limits import pace_words
 
 #: The latest sends that are told, unless all are asked for.
 MOST = 200
@@ -63,7 +65,10 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class Chapter:
     """One message to the address; ``campaign`` None: a transactional one, named by its job.
+    ``answer_code`` is that of ``answer``.
 
+    ``waits``: what keeps it from leaving, which completes "It waits, because ..."; "" when
+    nothing is known that does. ``limit``: the slowest limit that it goes by, and how slow it is.
     ``settle_at``: when a doubt is settled by itself; by ``replays`` under the same key until
     ``replay_until``, else by the account's policy.
     """
@@ -82,7 +87,10 @@ class Chapter:
     settle_at: datetime | None
     replay_until: datetime | None
     replays: int
+    answer_code: int | None
     answer: str
+    waits: str
+    limit: str
     events: list[Event]
 
 
@@ -107,7 +115,8 @@ def story(address: str, *, most: int | None = MOST) -> Story:
     messages the latest ``most`` (None: all)."""
     email = canonical(address)
     folded, hashes = lower(email), erased_hashes(email)
-    accounts = dict(Account.objects.values_list("pk", "slug"))
+    every = {account.pk: account for account in Account.objects.all()}
+    accounts = {pk: account.slug for pk, account in every.items()}
     # By account and address: the index of a person's story. An erased one has only the hash.
     sends = Send.objects.filter(
         Q(account__in=list(accounts), email_lower=folded) | Q(pk__in=_erased_sends(folded, hashes))
@@ -116,7 +125,8 @@ def story(address: str, *, most: int | None = MOST) -> Story:
         sends.select_related("campaign")
         .defer("campaign__body", "campaign__text_body")
         .order_by("-pk")[:most],
-        accounts,
+        every,
+        email,
     )
     return Story(
         address=email,
@@ -179,10 +189,17 @@ def _blocks(folded: str, hashes: list[str], accounts: dict[int, str]) -> list[Bl
     ]
 
 
-def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
+#: What is yet to leave, or to be repeated.
+_OPEN = (Send.Status.QUEUED, Send.Status.RETRY, Send.Status.IN_DOUBT)
+
+
+def _chapters(sends: Iterable[Send], accounts: dict[int, Account], email: str) -> list[Chapter]:
     rows = sorted(sends, key=lambda send: send.pk)
+    waiting = [row for row in rows if row.status in _OPEN]
+    users = {(row.account_id, waits.by(row, accounts[row.account_id])) for row in waiting}
+    seen = waits.around(users, email)
     events: dict[int, list[Event]] = {row.pk: [] for row in rows}
-    for event in DeliveryEvent.objects.filter(send__in=list(events)).order_by("pk"):
+    for event in DeliveryEvent.objects.filter(send__in=list(events)).order_by("at", "pk"):
         assert event.send_id is not None
         events[event.send_id].append(
             Event(
@@ -201,7 +218,7 @@ def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
     return [
         Chapter(
             send=row.pk,
-            account=accounts.get(row.account_id, str(row.account_id)),
+            account=accounts[row.account_id].slug,
             campaign=row.campaign_id,
             name=row.campaign.name if row.campaign else row.job_id,
             campaign_status=row.campaign.status if row.campaign else "",
@@ -214,8 +231,16 @@ def _chapters(sends: Iterable[Send], accounts: dict[int, str]) -> list[Chapter]:
             settle_at=row.settle_at,
             replay_until=row.replay_until,
             replays=row.replays,
+            answer_code=row.answer_code,
             answer=said(row.answer_code, row.answer_enhanced, row.answer_text),
+            waits=waits.of_message(row, accounts[row.account_id], seen),
+            limit=_limit(row, accounts[row.account_id], seen),
             events=events[row.pk],
         )
         for row in rows
     ]
+
+
+def _limit(row: Send, account: Account, seen: waits.Around) -> str:
+    pace = seen.paces.get((account.pk, waits.by(row, account))) if row.status in _OPEN else None
+    return pace_words(pace) if pace is not None else ""

@@ -9,7 +9,7 @@ from .answers import said
 from .handover import WITHHELD
 from .plain_table import due, short
 from .story import Block, Chapter, Event, Story
-from .wording import WEBHOOK, kind_words, reason_words, words
+from .wording import WEBHOOK, doubt_words, kind_words, reason_words, words
 
 
 def story_lines(story: Story, now: datetime) -> list[str]:
@@ -27,7 +27,7 @@ def story_lines(story: Story, now: datetime) -> list[str]:
     for block in story.blocks:
         state = "suppressed" if block.holds else "was suppressed"
         until = f" until {block.expires:%Y-%m-%d}" if block.expires else ""
-        why = f": {short(block.evidence, 100)}" if block.evidence else ""
+        why = f": {block.evidence}" if block.evidence else ""
         lines.append(
             f"  {state} {_where(block)} since {block.created:%Y-%m-%d %H:%M} UTC{until} "
             f"({words(block.reason)}){why}"
@@ -74,7 +74,7 @@ def _chapter(chapter: Chapter, now: datetime) -> list[str]:
 def explain(chapter: Chapter, now: datetime) -> str:
     """Why the message is in the status it is in, in a sentence."""
     why = words(chapter.reason)
-    said = f": {short(chapter.answer, 120)}" if chapter.answer else ""
+    said = f": {chapter.answer}" if chapter.answer else ""
     match chapter.status:
         case "sent" if chapter.reason == "treated_as_sent":
             return "Nobody knows whether it arrived; somebody decided to treat it as sent."
@@ -88,7 +88,7 @@ def explain(chapter: Chapter, now: datetime) -> str:
         case "sending":
             return "It was handed over this moment; the answer is awaited."
         case "retry":
-            return _retry(chapter, now) + said
+            return f"{_retry(chapter, now)}{said}.{_but_waits(chapter)}"
         case "bounced":
             return f"The address is dead ({why or 'refused'}){said}"
         case "failed":
@@ -96,7 +96,7 @@ def explain(chapter: Chapter, now: datetime) -> str:
         case "suppressed":
             return f"Not handed over: {WITHHELD.get(chapter.reason, why or 'suppressed')}."
         case "in_doubt":
-            came = f"Handed over and no answer came ({why or 'unknown'}); it may have arrived"
+            came = f"{_unanswered(chapter)} ({why or 'unknown'}); it may have arrived"
             return f"{came}{said}. {_doubt(chapter, now)}"
         case "canceled":
             return "The campaign was canceled before it was handed over."
@@ -107,9 +107,10 @@ def _retry(chapter: Chapter, now: datetime) -> str:
     again = chapter.next_attempt_at
     when = f" {due(again, now)}" if again else ""
     if chapter.replays:
-        return f"Handed over and no answer came; its repetition under its key{when or ' is due'}"
+        return f"{_unanswered(chapter)}; its repetition under its key{when or ' is due'}"
     if chapter.reason == "rate_limited":
-        return f"It waits for its turn, because of a rate limit; the turn{when or ' is due'}"
+        limit = f": {chapter.limit}" if chapter.limit else ""
+        return f"It waits for its turn, because of a rate limit{limit}; the turn{when or ' is due'}"
     tried = f", tried again{when}" if again else ""
     return f"Refused for now, {_times(chapter.attempts)}{tried}"
 
@@ -122,15 +123,24 @@ def _doubt(chapter: Chapter, now: datetime) -> str:
     if until is not None and until > now:
         return (
             f"It is repeated under its key, which can't deliver it twice, until "
-            f"{until:%Y-%m-%d %H:%M:%S} UTC at the latest."
+            f"{until:%Y-%m-%d %H:%M:%S} UTC at the latest.{_but_waits(chapter)}"
         )
     return f"The account's policy settles it: that {due(settled, now)}."
 
 
 def _queued(chapter: Chapter) -> str:
-    if chapter.campaign_status in ("", "sending"):
-        return "It waits for a sender."
-    return f"It waits, because the campaign is {chapter.campaign_status}."
+    if chapter.waits:
+        return f"It waits, because {chapter.waits}."
+    limit = f": {chapter.limit}" if chapter.limit else ""
+    return f"It waits for its turn; senders are at work{limit}."
+
+
+def _but_waits(chapter: Chapter) -> str:
+    return f" It waits, because {chapter.waits}." if chapter.waits else ""
+
+
+def _unanswered(chapter: Chapter) -> str:
+    return f"Handed over and {doubt_words(chapter.reason, chapter.answer_code)}"
 
 
 def _times(attempts: int) -> str:
@@ -144,7 +154,7 @@ def _event(event: Event) -> str:
         parts.append(f"({why})")
     if event.attempt:
         parts.append(f"attempt {event.attempt}")
-    answer = short(said(event.code, event.enhanced, event.text), 110)
+    answer = said(event.code, event.enhanced, event.text)
     if event.stage == WEBHOOK and answer:
         parts[-1] += ","
         parts.append("the provider says:")

@@ -55,6 +55,7 @@ def enqueue(
     context: dict[str, Any],
     expires: datetime,
     subscriber: Subscriber | None = None,
+    transport: str = "",
 ) -> Send:
     """Queue one message; workers start on it when the caller's transaction commits.
 
@@ -62,7 +63,8 @@ def enqueue(
     make the ``job_id`` of at most 300 characters: asking twice gives the same row, whatever its
     status, and sends once. ``content`` may be unsaved (``campaigns.content.as_content``); it is
     saved with the row. ``context`` is plain JSON data, what the templates see. What has not
-    left by ``expires`` (aware) fails as expired.
+    left by ``expires`` (aware) fails as expired. ``transport``: an alias, where it is not to go by
+    the account's.
 
     Raises ``KeyReused`` when the key stands for something else, ``subscribers.addresses.
     AddressError`` (a ``ValueError``) for ``to``, and ``ValueError`` for anything else that
@@ -86,6 +88,7 @@ def enqueue(
                 job_id=job_id,
                 context=data,
                 expires=expires,
+                transport=transport,
             ),
             content,
         )

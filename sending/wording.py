@@ -5,7 +5,9 @@ Pure: tokens and numbers in, short plain sentences out.
 
 from __future__ import annotations
 
-from .answers import Stage
+import re
+
+from .answers import Reason, Stage
 from .sql.pauses import ERRORS
 
 #: Beside an answer that no rule knows; see ``answers.Verdict.known``.
@@ -43,6 +45,11 @@ ODD = {
 }
 
 
+def result_words(result: str) -> str:
+    """What came of something that a webhook brought, in as many words as it takes."""
+    return ODD.get(result) or words(result)
+
+
 def words(token: str) -> str:
     """``in_doubt`` as people write it."""
     return token.replace("_", " ")
@@ -61,6 +68,23 @@ def reason_words(reason: str, *, known: bool = True) -> str:
     return UNCLASSIFIED if reason in ("", "unclassified") else f"{told}, {UNCLASSIFIED}"
 
 
+# --- doubt -----------------------------------------------------------------------------------
+
+_NOTHING_CAME = "no answer came"
+_SAYS_NOTHING = "the answer does not say whether it was taken"
+
+
+def doubt_words(reason: str, code: int | None) -> str:
+    """Why nobody knows whether a message was taken. An HTTP 500, and words that are no valid
+    reply, are answers too."""
+    came = code is not None or reason == Reason.UNREADABLE
+    return _SAYS_NOTHING if came else _NOTHING_CAME
+
+
+#: Of many at once.
+IN_DOUBT = "handed over, and no answer came, or one that does not say whether it was taken"
+
+
 # --- pauses ----------------------------------------------------------------------------------
 
 _TROUBLE: dict[str, str] = {
@@ -76,16 +100,40 @@ _TROUBLE: dict[str, str] = {
 _LOGIN = frozenset({401, 403, 525, 530, 534, 535, 538})
 
 
-def trouble(stage: str, code: int | None, *, whose: str | None = None) -> str:
-    """What is wrong with a transport that is paused; ``whose``: for this account alone."""
+#: What is raised before anything was tried, because of the settings: our own words, anymail's,
+#: botocore's and those of requests and http.client about a URL or a header that can't be.
+_SETTINGS = re.compile(
+    r"^no transport '|^transport '.*'(: | names no BACKEND)|in your Django settings|OPTIONS must"
+    r"|\bANYMAIL|Unable to locate credentials|must specify a region|codec can't encode"
+    r"|Invalid URL|No scheme supplied|Invalid header|^Invalid leading whitespace"
+)
+
+
+def is_misconfigured(stage: str, said: str) -> bool:
+    """Whether ``said``, the reason of a pause, speaks of the settings and not of the network."""
+    return stage == Stage.CONNECT and bool(_SETTINGS.search(said))
+
+
+def trouble(stage: str, code: int | None, *, whose: str | None = None, said: str = "") -> str:
+    """What is wrong with a transport that is paused; ``whose``: for this account alone; ``said``:
+    the reason that the pause keeps."""
+    if is_misconfigured(stage, said):
+        return "is misconfigured"
     if code in _LOGIN:
         return "refuses the login"
     told = _TROUBLE.get(stage, "takes no mail")
     return f"{told} of {whose}" if whose is not None and stage == Stage.MAIL else told
 
 
-def remedy(stage: str, code: int | None, *, whose: str | None = None) -> str:
+def remedy(stage: str, code: int | None, *, whose: str | None = None, said: str = "") -> str:
     """What somebody can do about a pause. It lifts by itself when a try works."""
+    if is_misconfigured(stage, said):
+        if said.startswith("no transport '"):
+            return (
+                "Add it to SENDONCE['TRANSPORTS'] of the senders and start them again, or have the "
+                "account name another."
+            )
+        return "Correct the settings it names, for the senders and the site, and start them again."
     if code in _LOGIN or stage == Stage.AUTH:
         return "Correct the login in the settings and start the senders again."
     if whose is not None:

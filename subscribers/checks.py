@@ -3,7 +3,7 @@
 Retired numbers are not used again. E001 unknown key, E002 wrong value, E003 another
 database, E004 shadowed package; W001 no unsubscribe page. ``sending.checks`` looks into the
 transports: E005 an unusable transport, E006 Amazon SES with its library's own retries, W002 dead
-links; E001 and E002 there too.
+links, W003 an account whose transport is not configured; E001 and E002 there too.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ class Conf:
     GRACE: float = 20.0
     #: A mailbox that was full in so many campaigns in a row counts as dead.
     MAILBOX_FULL_CAMPAIGNS: int = 3
+    #: The alias by which mail to staff goes; empty: by each account's own transport.
+    NOTICES_TRANSPORT: str = ""
     #: ``{domain: group}``: domains whose mailboxes are of one provider, beside those that
     #: ``sending.limits.mailbox_providers`` knows. A group has one limit and slows down as one.
     DOMAIN_GROUPS: dict[str, str] = field(default_factory=dict)

@@ -34,6 +34,10 @@ def wrong_values(given: Mapping[str, Any]) -> list[str]:
         wrong["NAMESPACE"] = (
             f"SENDONCE['NAMESPACE'] must be empty or a UUID, not {good.NAMESPACE!r}."
         )
+    if good.NOTICES_TRANSPORT and good.NOTICES_TRANSPORT not in good.TRANSPORTS:
+        wrong["NOTICES_TRANSPORT"] = (
+            f"SENDONCE['NOTICES_TRANSPORT'] names no transport: {good.NOTICES_TRANSPORT!r}."
+        )
     if not _is_base_url(good.BASE_URL):
         wrong["BASE_URL"] = (
             "SENDONCE['BASE_URL'] must be an http(s) URL without a trailing slash, "

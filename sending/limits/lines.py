@@ -115,12 +115,16 @@ class Lines:
 
     def drain(self, alias: str | None = None) -> list[Claimed]:
         """Take out everybody, or all rows of one transport."""
+        return self.take_out(lambda row: alias in (None, row.alias))
+
+    def take_out(self, unwanted: Callable[[Claimed], bool]) -> list[Claimed]:
+        """Take out those that are ``unwanted``."""
         out: list[Claimed] = []
         with self._lock:
             for line in self._lines.values():
                 stay = []
                 for place, row in line.rows:
-                    if alias in (None, row.alias):
+                    if unwanted(row):
                         out.append(row)
                         self._since.pop(row.token, None)
                     else:

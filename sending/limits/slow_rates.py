@@ -57,7 +57,7 @@ class Observed:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._begun = clock.now()
+        self._begun = self._since = clock.now()
         self._now: Counter[str] = Counter()
         self._before: Counter[str] = Counter()
 
@@ -70,11 +70,16 @@ class Observed:
     def rate(self, key: str) -> float:
         with self._lock:
             self._turn()
-            return (self._now[key] + self._before[key]) / (SPAN + clock.now() - self._begun)
+            # A process that has just begun, or begun again, has not sent for two spans.
+            watched = min(SPAN + clock.now() - self._begun, clock.now() - self._since)
+            return (self._now[key] + self._before[key]) / max(watched, 1.0)
 
     def _turn(self) -> None:
         passed = clock.now() - self._begun
         if passed >= SPAN:
-            self._before = self._now if passed < 2 * SPAN else Counter()
+            if passed < 2 * SPAN:
+                self._before = self._now
+            else:
+                self._before, self._since = Counter(), clock.now()
             self._now = Counter()
             self._begun = clock.now()

@@ -143,6 +143,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="send",
+            name="transport",
+            field=models.CharField(blank=True, db_default="", max_length=50),
+        ),
+        migrations.AddField(
+            model_name="send",
             name="repeats",
             field=models.PositiveSmallIntegerField(db_default=0, default=0),
         ),

@@ -36,14 +36,12 @@ NEVER_REACHED = frozenset(
         "NameResolutionError",
         "ConnectTimeoutError",
         "ConnectTimeout",  # requests
-        "ProxyError",  # the proxy, or the tunnel through it, was not reached
         "InvalidURL",
         "InvalidSchema",
         "MissingSchema",
         "InvalidProxyURL",
         "InvalidHeader",  # such as a line end in an API key
         "EndpointConnectionError",  # botocore
-        "ProxyConnectionError",
         "NoRegionError",
         "NoCredentialsError",
         "PartialCredentialsError",
@@ -65,6 +63,9 @@ NEVER_LEFT = frozenset(
         "ParamValidationError",  # botocore
     }
 )
+#: What ``http.client`` says when a proxy refuses the tunnel, before any request. A ``ProxyError``
+#: alone says nothing: urllib3 also calls an answer that is lost behind a proxy so.
+_NO_TUNNEL = "Tunnel connection failed"
 #: OpenSSL's words for a handshake that failed, before any request.
 _NO_HANDSHAKE = (
     "CERTIFICATE_VERIFY_FAILED",
@@ -157,18 +158,19 @@ def answer_of_error(
         return answer(Stage.LOCAL, None, str(error), enhanced="")
     if "AnymailRecipientsRefused" in names:
         return answer(Stage.HTTP, 422, RECIPIENT_REJECTED)
+    if getattr(error, "response", None) is not None:
+        # Before any look at words: those of a response may be anybody's.
+        return http_answer(error, provider, keyed=keyed)
     if isinstance(error, ImproperlyConfigured) or any(
-        type(e).__name__ in NEVER_REACHED for e in _chain(error)
+        type(e).__name__ in NEVER_REACHED or _NO_TUNNEL in _words_of(e) for e in _chain(error)
     ):
         return answer(Stage.CONNECT, None, str(error), enhanced="")
-    if any(words in str(e) for e in _chain(error) for words in _NO_HANDSHAKE):
-        return answer(Stage.TLS, None, str(error), enhanced="")
+    if any(words in _words_of(e) for e in _chain(error) for words in _NO_HANDSHAKE):
+        return answer(Stage.TLS, None, _words_of(error), enhanced="")
     if reached is Reached.OPENING:
         return answer(Stage.CONNECT, None, str(error), enhanced="")
     if reached is Reached.PREPARING:
         return answer(Stage.LOCAL, None, f"{type(error).__name__}: {error}", enhanced="")
-    if getattr(error, "response", None) is not None:
-        return http_answer(error, provider, keyed=keyed)
     if "AnymailError" in names and "AnymailAPIError" not in names:
         return answer(Stage.LOCAL, None, str(error), enhanced="")
     if isinstance(error, UnicodeEncodeError) and error.encoding.lower() in ("latin-1", "latin1"):
@@ -206,6 +208,14 @@ def _smtplib_answer(error: smtplib.SMTPException, sending: bool) -> Answer:
     return answer(Stage.DOT if sending else Stage.CONNECT, None, _loss(error), enhanced="")
 
 
+def _words_of(error: BaseException) -> str:
+    """``str(error)``; anymail's reads the response for it, and may fail on that again."""
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
+
+
 def _loss(error: BaseException) -> str:
     late = any(isinstance(e, TimeoutError) or "Timeout" in type(e).__name__ for e in _chain(error))
     return f"{'timed out' if late else 'connection lost'}: {error}"
@@ -226,6 +236,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         queue += [current.__cause__, getattr(current, "reason", None)]
+        queue += getattr(current, "kwargs", {}).values()  # botocore keeps the cause there
         queue += list(current.args)
 
 

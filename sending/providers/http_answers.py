@@ -104,7 +104,7 @@ def error_code(body: str) -> str:
     """The ``code`` in a JSON body, or ""."""
     try:
         parsed = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return str(parsed.get("code", "")) if isinstance(parsed, dict) else ""
 
@@ -122,7 +122,7 @@ def retry_after(headers: Any, now: datetime | None = None) -> float | None:
         except ValueError:
             try:
                 seconds = (parsedate_to_datetime(value) - now).total_seconds()
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 continue
         if seconds > 1e12:  # milliseconds since 1970 (Mailgun)
             seconds /= 1000

@@ -112,7 +112,7 @@ PROVIDERS: dict[str, Provider] = {
         key_travels=KeyTravels.CAMPAIGN,
         # "List of forbidden headers" of the Send API's guide; with one of them nothing is sent.
         drops_headers=frozenset({"date", "message-id", "list-id"}),
-        refuses_address=re.compile(r"(?s)(?=.*mj-0013)(?=.*\"To\[)"),
+        refuses_address=re.compile(r"(?s)\A(?=.*mj-0013)(?=.*\"To\[)"),
     ),
     "anymail.backends.unisender_go.EmailBackend": _esp(
         "Unisender Go", window=MINUTE, margin=15.0, key_travels=KeyTravels.BODY
@@ -126,7 +126,7 @@ PROVIDERS: dict[str, Provider] = {
     "anymail.backends.postmark.EmailBackend": _esp("Postmark"),
     "anymail.backends.sendgrid.EmailBackend": _esp(
         "SendGrid",
-        refuses_address=re.compile(r"(?s)(?=.*valid address)(?=.*personalizations\.\d+\.to)"),
+        refuses_address=re.compile(r"(?s)\A(?=.*valid address)(?=.*personalizations\.\d+\.to)"),
     ),
     "anymail.backends.sparkpost.EmailBackend": _esp("SparkPost"),
     "anymail.backends.mailersend.EmailBackend": _esp(

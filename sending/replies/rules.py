@@ -209,7 +209,9 @@ DOUBTS: tuple[Rule, ...] = (
     Rule(POLICY, say.ABOUT_US),
     Rule(POLICY, say.ABOUT_IP),
     Rule(SENDER, say.ABOUT_SENDER, but=("5.6.",)),
+    Rule(POLICY, say.RELAYING),
     Rule(UNWANTED, say.LOCKED),
+    Rule(UNWANTED, say.FOR_NOW, stages=AT_RCPT, but=("5.2.2",)),
     Rule(CONTENT, say.OVERSIZE),
     Rule(FULL, say.MAILBOX_FULL, but=("5.3.", "5.6.")),
 )
@@ -259,7 +261,9 @@ DEFERRED: tuple[Rule, ...] = (
     Rule(SLOWER, enhanced=("4.7.",), codes=_codes(421, 450, 451, 452, 550, 554)),
     Rule(FULL, say.MAILBOX_FULL, but=("4.3.",)),
     Rule(FULL, codes=_codes(422)),
-    Rule(FULL, codes=_codes(452), but=("4.1.", "4.3.", "4.4.", "4.2.1")),
+    # The server's disk and no mailbox (RFC 5321 4.2.3).
+    Rule(LATER, say.words(r"insufficient system (?:storage|resources)|\bdisk\b")),
+    Rule(FULL, codes=_codes(452), but=("4.1.", "4.3.", "4.4.", "4.2.1", "4.9.")),
     Rule(
         SLOWER,
         say.words(

@@ -247,6 +247,15 @@ LOCKED = words(
     needles="temporar|suspended",
 )
 
+#: A 5xx that does not mean it: nobody is dead for a failure of the moment.
+FOR_NOW = words(
+    r"(?:again|retry) (?:later|in a|after)|try (?:again|later)|temporar|transient|\bbusy\b",
+    r"(?:lookup|callout|verification)\b.{0,40}(?:fail|progress|time|complete)|could not complete",
+    r"too many connections|connections? exceeded|позже|времен|稍后|稍後|暂时|暫時",
+    needles="again|try|temporar|transient|busy|lookup|callout|verification|complete|connections"
+    "|connection exceeded|позже|времен|稍|暂时|暫時",
+)
+
 # --- about the message, the rate, the time ----------------------------------------------------
 
 OVERSIZE = words(

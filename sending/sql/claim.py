@@ -10,10 +10,12 @@ _CLAIM = f"""
         worker_id = %(worker)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second'
     FROM picked WHERE s.id = picked.id
     RETURNING s.id, s.claim_token, s.account_id, s.campaign_id, s.subscriber_id, s.email,
-        s.email_lower, s.job_id, s.content_id, s.context, s.frozen, s.replays, s.repeats
+        s.email_lower, s.job_id, s.content_id, s.context, s.frozen, s.replays, s.repeats,
+        s.transport
 )
 SELECT c.id, c.claim_token, c.account_id, c.campaign_id, c.subscriber_id, c.email, c.email_lower,
-    c.job_id, COALESCE(c.content_id, k.content_id), c.context, p.attributes, a.transport,
+    c.job_id, COALESCE(c.content_id, k.content_id), c.context, p.attributes,
+    COALESCE(NULLIF(c.transport, ''), a.transport),
     c.frozen, c.replays, a.retry_waits, a.max_attempts, c.repeats
 FROM claimed c
 JOIN {ACCOUNT} a ON a.id = c.account_id
@@ -58,7 +60,8 @@ WITH picked AS MATERIALIZED (
     SELECT s.id FROM {SEND} s
     WHERE s.campaign_id IS NULL
       AND (s.status = 'queued' OR (s.status = 'retry' AND s.next_attempt_at <= clock_timestamp()))
-      AND s.account_id <> ALL(%(blocked)s::bigint[])
+      AND CASE WHEN s.transport = '' THEN s.account_id <> ALL(%(blocked)s::bigint[])
+        ELSE s.transport <> ALL(%(closed)s::text[]) END
     ORDER BY s.id LIMIT %(total)s FOR UPDATE OF s SKIP LOCKED
 ){_CLAIM}"""
 

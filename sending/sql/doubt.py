@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, SEND
+from .tables import ACCOUNT, CAMPAIGN, EVENT, SEND
 
 # The hand-over's token moves to the tokens in doubt, so that its acceptance still counts. A row
 # relabelled because its worker's session was lost keeps its lease: until that is over the worker
@@ -69,10 +69,15 @@ RETURNING s.id, s.account_id"""
 
 # What is due to be settled, and how: replayed while that is harmless, else by the account's
 # policy. Left out: a canceled campaign, which opens nothing, and replays of one that is paused;
-# they must not fill the limit for ever.
+# they must not fill the limit for ever. A policy sends again once: a relay that takes messages and
+# loses its answers would else deliver to the same person every few minutes.
 DOUBT_DUE = f"""
 SELECT s.id, s.campaign_id, CASE
-    WHEN s.replay_until > clock_timestamp() THEN 'replay' ELSE a.in_doubt_policy END
+    WHEN s.replay_until > clock_timestamp() THEN 'replay'
+    WHEN a.in_doubt_policy = 'resend' AND EXISTS (
+        SELECT 1 FROM {EVENT} e WHERE e.send_id = s.id AND e.kind = 'send_again'
+          AND e.by_name = 'policy resend') THEN 'hold'
+    ELSE a.in_doubt_policy END
 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
 LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
 WHERE s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()

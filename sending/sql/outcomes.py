@@ -61,6 +61,7 @@ UPDATE {SEND} s SET
             THEN clock_timestamp() + t.delay * interval '1 second'
         WHEN t.outcome = 'in_doubt' AND t.in_doubt_policy <> 'hold'
             THEN clock_timestamp() + %(doubt_wait)s * interval '1 second' END,
+    replays = CASE WHEN {DOUBTED} THEN s.replays ELSE 0 END,
     lease_until = NULL, answer_stage = t.stage, answer_code = t.code,
     answer_enhanced = t.enhanced, answer_text = t.text, reason = t.reason
 FROM told t JOIN {SEND} same ON same.id = t.id LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
@@ -116,6 +117,7 @@ UPDATE {SEND} s SET
         THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
     attempts = GREATEST(s.attempts - (s.status <> 'claimed')::int, 0),
     handed_at = CASE WHEN {DOUBTED} THEN s.handed_at END,
+    replays = CASE WHEN {DOUBTED} THEN s.replays ELSE 0 END,
     lease_until = NULL, worker_id = NULL, settle_at = NULL,
     reason = CASE
         WHEN c.status = 'canceled' THEN 'canceled'

@@ -29,6 +29,11 @@ LIFT = f"""
 DELETE FROM {PAUSE}
 WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s"""
 
+# By a person, of a pause for errors in a row: each message may end in doubt, so one is tried now.
+TRY_NOW = f"""
+UPDATE {PAUSE} SET probe_at = clock_timestamp()
+WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s AND stage = '{ERRORS}'"""
+
 # Whoever moves probe_at makes the try; the others go on waiting. The try counts as a failure
 # until it works, because then the row is gone.
 TAKE_PROBES = f"""

@@ -90,13 +90,18 @@ FROM unnest(%(ids)s::bigint[], %(accounts)s::bigint[], %(kinds)s::text[], %(even
 ON CONFLICT (event_id) DO NOTHING"""
 
 HEALTH_UP = f"""
-INSERT INTO {HEALTH} AS h (campaign_id, bounced, complained, base, updated)
-SELECT o.campaign, o.bounced, o.complained, '{{}}'::jsonb, clock_timestamp()
-FROM unnest(%(campaigns)s::bigint[], %(bounced)s::bigint[], %(complained)s::bigint[])
-    AS o(campaign, bounced, complained)
+INSERT INTO {HEALTH} AS h (campaign_id, accepted, bounced, complained, refused, base, updated)
+SELECT o.campaign, -(o.bounced + o.refused), o.bounced, o.complained, o.refused,
+    CASE WHEN o.refusal = '' THEN '{{}}'::jsonb
+        ELSE jsonb_build_object('refusal', o.refusal) END, clock_timestamp()
+FROM unnest(%(campaigns)s::bigint[], %(bounced)s::bigint[], %(complained)s::bigint[],
+        %(refused)s::bigint[], %(refusals)s::text[])
+    AS o(campaign, bounced, complained, refused, refusal)
 ORDER BY o.campaign
-ON CONFLICT (campaign_id) DO UPDATE SET bounced = h.bounced + excluded.bounced,
-    complained = h.complained + excluded.complained, updated = excluded.updated"""
+ON CONFLICT (campaign_id) DO UPDATE SET accepted = h.accepted + excluded.accepted,
+    bounced = h.bounced + excluded.bounced, complained = h.complained + excluded.complained,
+    refused = h.refused + excluded.refused, base = h.base || excluded.base,
+    updated = excluded.updated"""
 
 # Of an erased person no address stays behind.
 MARK_APPLIED = f"""

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from subscribers.addresses import lower
@@ -19,11 +19,21 @@ from subscribers.models import Subscriber, Suppression
 from subscribers.suppression import suppress
 
 from ..answers import Reason, Stage
+from ..providers.table import Speaks
 from ..sql import tracking as statements
 from ..transports import transport
 from .bounce_kinds import SOFT_BOUNCE, reply_in
 from .matching import is_recipient
-from .rules import ARRIVED, COMPLAINED, HARD_BOUNCE, UNSUBSCRIBED, Result, Row, decide
+from .rules import (
+    ARRIVED,
+    COMPLAINED,
+    HARD_BOUNCE,
+    NOT_DELIVERED,
+    UNSUBSCRIBED,
+    Result,
+    Row,
+    decide,
+)
 
 log = logging.getLogger("sendonce.webhooks")
 
@@ -34,6 +44,12 @@ REASONS = {
     "failed": "provider_failed",
     COMPLAINED: "complaint",
 }
+
+
+#: Kinds that suppress or unsubscribe somebody.
+_HURT = frozenset({HARD_BOUNCE, COMPLAINED, UNSUBSCRIBED})
+#: By how much a provider's clock and the database's may differ.
+_SKEW = timedelta(minutes=1)
 
 
 class Tracked(NamedTuple):
@@ -76,6 +92,8 @@ class _Effects:
     people: list[tuple[_Send, Tracked]] = field(default_factory=list)
     bounced: Counter[int] = field(default_factory=Counter)
     complained: Counter[int] = field(default_factory=Counter)
+    refused: Counter[int] = field(default_factory=Counter)
+    refusals: dict[int, str] = field(default_factory=dict)
 
 
 def write(
@@ -118,6 +136,14 @@ def _fold(
         if not send.is_doubted and providers.is_another(send.via, event.esp):
             results[event.id] = Result.WRONG_PROVIDER
             continue
+        if event.kind in _HURT and not event.recipient:
+            # Whoever knows a job id and the shared secret must not suppress people by it alone.
+            results[event.id] = Result.WRONG_RECIPIENT
+            continue
+        if event.kind in NOT_DELIVERED and _is_of_before(event, send):
+            results[event.id] = Result.IGNORED
+            continue
+        is_first = event.kind not in now.known
         decision = decide(now, event.kind)
         results[event.id] = decision.result
         if decision.result is not Result.APPLIED:
@@ -126,16 +152,32 @@ def _fold(
             last = event
         now = decision.row
         effects.notes.append((send, event))
-        if event.kind in (HARD_BOUNCE, COMPLAINED, UNSUBSCRIBED):
+        if event.kind in _HURT:
             effects.people.append((send, event))
         if send.campaign_id is not None:
             effects.bounced[send.campaign_id] += decision.bounced
             effects.complained[send.campaign_id] += decision.complained
+            if is_first and _speaks_of_us(event):
+                effects.refused[send.campaign_id] += 1
+                effects.refusals[send.campaign_id] = f"({event.esp} told): {event.text}"[:400]
     if last is not None and now.status != send.status:
         effects.rows.append((send, str(now.status), last))
     elif send.reason == "treated_as_sent" and now.known & ARRIVED:
         effects.confirmed.append(send.id)
     return results
+
+
+def _is_of_before(event: Tracked, send: _Send) -> bool:
+    """Whether a rejection speaks of an earlier hand-over than the last, which staff asked for: it
+    must not bar the acceptance of that one. Clocks may differ by a little."""
+    return send.handed_at is not None and event.at < send.handed_at - _SKEW
+
+
+def _speaks_of_us(event: Tracked) -> bool:
+    """Whether a bounce is a refusal of the sender (policy, content), which the brakes count: a
+    provider accepts first, and tells by webhook that we are blocked."""
+    reply = reply_in(event.text)
+    return event.kind == SOFT_BOUNCE and reply.is_coded and reply.verdict(Stage.DOT).brakes
 
 
 class _Providers:
@@ -157,7 +199,9 @@ class _Providers:
     @staticmethod
     def _name(alias: str) -> str:
         try:
-            return str(transport(alias).provider.esp_name)
+            found = transport(alias).provider
+            # Who speaks SMTP gives no metadata along: no provider's event can be about it.
+            return found.esp_name or (found.name if found.speaks is Speaks.SMTP else "")
         except Exception:  # a web of settings that a host may have changed since: unknown
             log.debug("the provider of a transport is unknown", exc_info=True)
             return ""
@@ -252,7 +296,7 @@ def _unsubscribe(send: _Send, email: str, evidence: str) -> None:
 
 
 def _write_health(cursor: Any, effects: _Effects) -> None:
-    campaigns = sorted(+effects.bounced | +effects.complained)
+    campaigns = sorted(+effects.bounced | +effects.complained | +effects.refused)
     if campaigns:
         cursor.execute(
             statements.HEALTH_UP,
@@ -260,5 +304,7 @@ def _write_health(cursor: Any, effects: _Effects) -> None:
                 "campaigns": campaigns,
                 "bounced": [effects.bounced[c] for c in campaigns],
                 "complained": [effects.complained[c] for c in campaigns],
+                "refused": [effects.refused[c] for c in campaigns],
+                "refusals": [effects.refusals.get(c, "") for c in campaigns],
             },
         )

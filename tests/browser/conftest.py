@@ -18,6 +18,16 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 
+def too_narrow(page: Page) -> list[int]:
+    """Widths of the window, of a desk's and of a phone's, at which the page scrolls sideways."""
+    found = []
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            found.append(width)
+    return found
+
+
 # Not for the session: the loop that Playwright keeps running would be every later test's.
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
@@ -40,7 +50,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Page]]:
-    """``open_page(user, width=1280, javascript=True)``: a page logged in as ``user``.
+    """``open_page(user, javascript=True)``: a page logged in as ``user``.
 
     At its end the test fails if a page broke the content security policy or threw an error.
     """
@@ -52,12 +62,12 @@ def open_page(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Pag
         if message.type == "error" and not message.location["url"].endswith("/favicon.ico"):
             complaints.append(message.text)
 
-    def opened(user: Any, *, width: int = 1280, javascript: bool = True) -> Page:
+    def opened(user: Any, *, javascript: bool = True) -> Page:
         client = Client()
         client.force_login(user)
         context = chromium.new_context(
             base_url=live_server.url,
-            viewport={"width": width, "height": 900},
+            viewport={"width": 1280, "height": 900},
             java_script_enabled=javascript,
         )
         contexts.append(context)

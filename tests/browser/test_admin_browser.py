@@ -14,6 +14,8 @@ from sending import build
 from sending.models import Send
 from tests.factories import SegmentFactory, SendFactory, StaffFactory, SubscriberFactory
 
+from .conftest import too_narrow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page, expect
 else:
@@ -34,10 +36,6 @@ def segment() -> Any:
 
 def status_of(campaign: Campaign) -> str:
     return str(Campaign.objects.values_list("status", flat=True).get(pk=campaign.pk))
-
-
-def no_sideways_scrolling(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
 @pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
@@ -95,8 +93,7 @@ def test_a_doubt_is_decided_from_its_story(open_page: Callable[..., Page]) -> No
     assert send.status == Send.Status.SENT
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_no_page_scrolls_sideways(open_page: Callable[..., Page], segment: Any, width: int) -> None:
+def test_no_page_scrolls_sideways(open_page: Callable[..., Page], segment: Any) -> None:
     send = SendFactory.create(
         in_doubt=True,
         answer_text="4.4.2 connection lost " + "x" * 200,
@@ -106,7 +103,7 @@ def test_no_page_scrolls_sideways(open_page: Callable[..., Page], segment: Any, 
     draft = Campaign.objects.create(
         account=segment.account, name="Draft " * 20, subject="s" * 200, body="b"
     )
-    page = open_page(StaffFactory.create(superuser=True), width=width)
+    page = open_page(StaffFactory.create(superuser=True))
     for name, args in (
         ("sendonce_campaigns_campaign_change", [send.campaign_id]),
         ("sendonce_campaigns_campaign_change", [draft.pk]),
@@ -117,4 +114,4 @@ def test_no_page_scrolls_sideways(open_page: Callable[..., Page], segment: Any, 
         ("sendonce_subscribers_subscriber_change", [send.subscriber_id]),
     ):
         page.goto(reverse(f"admin:{name}", args=args))
-        assert no_sideways_scrolling(page), name
+        assert too_narrow(page) == [], name

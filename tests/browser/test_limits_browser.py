@@ -9,9 +9,17 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from sending.models import CampaignHealth, DeliveryEvent, RateLimit, TransportPause
+from sending.models import (
+    CampaignHealth,
+    DeliveryEvent,
+    ProviderEvent,
+    RateLimit,
+    TransportPause,
+)
 from subscribers.models import Account
 from tests.factories import AccountFactory, SendFactory, StaffFactory
+
+from .conftest import too_narrow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, expect
@@ -57,8 +65,7 @@ def test_a_slow_down_is_lifted(open_page: Callable[..., Page], javascript: bool)
     assert (limit.rate, limit.slowed_at) == (20, None)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_no_page_scrolls_sideways(open_page: Callable[..., Page], width: int) -> None:
+def test_no_page_scrolls_sideways(open_page: Callable[..., Page]) -> None:
     now = timezone.now()
     send = SendFactory.create(in_doubt=True, settle_at=now, replay_until=now)
     limit = RateLimit.objects.create(key="domain:google", rate=1, slowed_at=now, reason=LONG)
@@ -69,7 +76,7 @@ def test_no_page_scrolls_sideways(open_page: Callable[..., Page], width: int) ->
     event = DeliveryEvent.objects.create(
         send=send, account=send.account, kind="failed", known=False, text=LONG
     )
-    page = open_page(StaffFactory.create(superuser=True), width=width)
+    page = open_page(StaffFactory.create(superuser=True))
     for name, row in (
         ("ratelimit", limit),
         ("transportpause", pause),
@@ -78,11 +85,40 @@ def test_no_page_scrolls_sideways(open_page: Callable[..., Page], width: int) ->
     ):
         for view, args in (("changelist", []), ("change", [row.pk])):
             page.goto(reverse(f"admin:sendonce_sending_{name}_{view}", args=args))
-            fits = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-            assert fits, (name, view)
+            assert too_narrow(page) == [], (name, view)
     for name in ("ratelimit", "transportpause"):
         row_pk = {"ratelimit": limit.pk, "transportpause": pause.pk}[name]
         page.goto(reverse(f"admin:sendonce_sending_{name}_delete", args=[row_pk]))
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+        assert too_narrow(page) == [], name
     page.goto(reverse("admin:sendonce_campaigns_campaign_change", args=[send.campaign_id]))
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert too_narrow(page) == []
+
+
+def test_the_lists_show_their_answers_on_a_phone(open_page: Callable[..., Page]) -> None:
+    now = timezone.now()
+    send = SendFactory.create(in_doubt=True, answer_code=500, answer_text=LONG)
+    RateLimit.objects.create(key="domain:google", rate=1, slowed_at=now, reason=LONG)
+    TransportPause.objects.create(alias="default", stage="errors", reason=LONG, probe_at=now)
+    DeliveryEvent.objects.create(send=send, account=send.account, kind="failed", text=LONG)
+    ProviderEvent.objects.create(
+        event_id="a", esp="Postmark", kind="hard_bounce", at=now, text=LONG,
+        recipient="marie-louise.von-der-heide@students.example.org", job_id=send.job_id,
+    )  # fmt: skip
+    page = open_page(StaffFactory.create(superuser=True))
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for name, column in (
+            ("ratelimit", "brief_why"),
+            ("transportpause", "brief_why"),
+            ("deliveryevent", "brief_answer"),
+            ("providerevent", "told"),
+            ("send", "brief_answer"),
+        ):
+            page.goto(reverse(f"admin:sendonce_sending_{name}_changelist"))
+            cell = page.locator(f"td.field-{column}").first
+            box = cell.bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= width, (name, width)
+            assert cell.locator("span").get_attribute("title") == (
+                f"dot: 500 {LONG}" if name == "send" else LONG
+            )

@@ -23,7 +23,8 @@ from config.embedded.cluster import Cluster
 from sending.connections import as_default
 from sending.sink.record import read_record
 from subscribers.models import Account, Membership, Segment, Subscriber
-from tests.conftest import ROOT, run_manage
+from tests.conftest import ROOT
+from tests.forks import Forked, Forks
 
 
 @pytest.fixture
@@ -104,17 +105,16 @@ def sink(tmp_path: Path) -> Iterator[Callable[..., Sink]]:
 class Senders:
     """Starts ``run_sender`` processes and sees to their end."""
 
-    def __init__(self, environ: dict[str, str], log: Path) -> None:
+    def __init__(self, environ: dict[str, str], log: Path, forks: Forks) -> None:
         self.environ = environ
         self.log = log
-        self.running: list[subprocess.Popen[bytes]] = []
+        self.forks = forks
+        self.running: list[Forked] = []
 
-    def start(self, *arguments: str, **extra: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **extra: str) -> Forked:
         return self._spawn([str(ROOT / "manage.py"), "run_sender", *arguments], extra)
 
-    def start_killable(
-        self, point: str, count: int, *arguments: str, **extra: str
-    ) -> subprocess.Popen[bytes]:
+    def start_killable(self, point: str, count: int, *arguments: str, **extra: str) -> Forked:
         """One that kills itself at a point of ``tests.crash.killable``."""
         command = ["-m", "tests.crash.killable", point, str(count), "run_sender", *arguments]
         return self._spawn(command, extra)
@@ -128,16 +128,8 @@ class Senders:
             pytest.fail(f"not drained after two minutes:\n{self.log.read_text()}")
         assert code == 0, self.log.read_text()
 
-    def _spawn(self, command: list[str], extra: dict[str, str]) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as out:
-            process = subprocess.Popen(
-                [sys.executable, *command],
-                cwd=ROOT,
-                env={**self.environ, **extra},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+    def _spawn(self, command: list[str], extra: dict[str, str]) -> Forked:
+        process = self.forks.start(command, env={**self.environ, **extra}, out=self.log)
         self.running.append(process)
         return process
 
@@ -150,20 +142,22 @@ class Senders:
 
 
 @pytest.fixture
-def senders(environ: dict[str, str], own_database: str, tmp_path: Path) -> Iterator[Senders]:
-    made = Senders(environ, tmp_path / "senders.log")
+def senders(
+    environ: dict[str, str], own_database: str, tmp_path: Path, forks: Forks
+) -> Iterator[Senders]:
+    made = Senders(environ, tmp_path / "senders.log", forks)
     yield made
     made.stop_all()
 
 
 @pytest.fixture
 def own_cluster(
-    cluster: Cluster, environ: dict[str, str], django_db_blocker: DjangoDbBlocker
+    cluster: Cluster, environ: dict[str, str], django_db_blocker: DjangoDbBlocker, forks: Forks
 ) -> Iterator[Cluster]:
     """A server of this test's own, migrated; the ORM of the test and the senders use it."""
     cluster.ensure()
     environ["DATABASE_URL"] = cluster.url()
-    done = run_manage("migrate", "--verbosity", "0", env=environ)
+    done = forks.manage("migrate", "--verbosity", "0", env=environ)
     assert done.returncode == 0, done.stderr
     with django_db_blocker.unblock():
         settings = connections.create_connection(DEFAULT_DB_ALIAS).settings_dict

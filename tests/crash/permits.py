@@ -1,7 +1,7 @@
 """A process that takes permits as fast as the limits let it and sends nothing:
-``python -m tests.crash.permits SECONDS``.
+``python -m tests.crash.permits SECONDS FILE``.
 
-It says "ready" and waits for a line. Then it prints when it took each permit, by the database's
+It says "ready" and waits for the file. Then it prints when it took each permit, by the database's
 clock, as JSON: ``[[domain, seconds], ...]``.
 """
 
@@ -11,12 +11,14 @@ import itertools
 import json
 import sys
 import threading
+import time
 import uuid
+from pathlib import Path
 
 import django
 
 
-def main(seconds: float) -> None:
+def main(seconds: float, go: Path) -> None:
     django.setup()
     from django.db import connections
 
@@ -55,7 +57,8 @@ def main(seconds: float) -> None:
     limits.refresh(0)
     taken: list[tuple[str, float]] = []
     print("ready", flush=True)
-    sys.stdin.readline()
+    while not go.exists():
+        time.sleep(0.005)
     end = clock.now() + seconds
 
     def lane() -> None:
@@ -86,4 +89,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main(float(sys.argv[1]), Path(sys.argv[2]))

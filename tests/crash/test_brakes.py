@@ -56,7 +56,7 @@ def test_a_relay_that_never_answers_pauses_the_transport_until_a_message_goes_th
     found = TransportPause.objects.get()
     assert (found.alias, found.account, found.stage) == ("default", None, ERRORS)
     assert found.reason.startswith("10 errors in a row: dot: ")
-    assert balance(campaign.pk).counts["sent"] == 0
+    assert balance(campaign.pk).counts["sent"] <= 1, "nothing but a probe that was quicker"
     # Sessions open all the time. Only the probe that was answered lifts it, and all others go.
     wait_until(lambda: balance(campaign.pk).counts["sent"] == 100, "the rest")
     assert not TransportPause.objects.exists()

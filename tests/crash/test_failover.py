@@ -14,16 +14,21 @@ from config.embedded.cluster import Cluster
 from sending.ledger import balance
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
+from tests.forks import Forks
 
 EXIT_CLUSTER_CHANGED = 4
 
 
 def test_a_running_sender_waits_on_a_new_timeline_until_it_is_confirmed(
-    own_cluster: Cluster, environ: dict[str, str], sink: Callable[..., Sink], tmp_path: Path
+    own_cluster: Cluster,
+    environ: dict[str, str],
+    sink: Callable[..., Sink],
+    tmp_path: Path,
+    forks: Forks,
 ) -> None:
     relay = sink("--delay", "0.003")
     campaign = make_campaign(addresses(300))
-    senders = Senders(environ, tmp_path / "senders.log")
+    senders = Senders(environ, tmp_path / "senders.log", forks)
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
     try:
         running = senders.start("--lanes", "3", **mail)

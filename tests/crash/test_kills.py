@@ -21,15 +21,15 @@ LANES, LOT = 3, 5
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_a_point(point: str, sink: Callable[..., Sink], senders: Senders) -> None:
     relay = sink()
-    campaign = make_campaign(addresses(120))
+    campaign = make_campaign(addresses(90))
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
     options = ("--lanes", str(LANES), "--lot", str(LOT))
     for count in (1, 4):
         victim = senders.start_killable(point, count, *options, **mail)
         assert victim.wait(60) == -signal.SIGKILL, senders.log.read_text()
     senders.drain(*options, **mail)
-    counts = check(campaign, relay.accepted(), doubt_at_most=2 * LANES * LOT, people=120)
-    assert counts["sent"] + counts["in_doubt"] == 120
+    counts = check(campaign, relay.accepted(), doubt_at_most=2 * LANES * LOT, people=90)
+    assert counts["sent"] + counts["in_doubt"] == 90
     campaign.refresh_from_db()
     assert campaign.status == Campaign.Status.SENT
     if point.startswith("claim") or point in ("hand_over:before", "hand_over:before_commit"):
@@ -37,12 +37,12 @@ def test_killed_at_a_point(point: str, sink: Callable[..., Sink], senders: Sende
         assert counts["in_doubt"] <= 2 * (LANES - 1) * LOT
 
 
-@pytest.mark.parametrize(("processes", "kills"), [(2, 12), (4, 12)])
+@pytest.mark.parametrize(("processes", "kills"), [(2, 8), (4, 8)])
 def test_killed_at_random(
     processes: int, kills: int, sink: Callable[..., Sink], senders: Senders
 ) -> None:
     relay = sink("--delay", "0.004")
-    people = 900
+    people = 600
     campaign = make_campaign(addresses(people))
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
     options = ("--lanes", str(LANES), "--lot", str(LOT))

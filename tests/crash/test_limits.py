@@ -110,7 +110,7 @@ def _told() -> list[int]:
 def test_two_senders_share_the_sessions_that_a_relay_allows(senders: Senders) -> None:
     """The second one comes while the first has all of them."""
     with Counting() as relay:
-        campaign = make_campaign(addresses(3000))
+        campaign = make_campaign(addresses(2000))
         given = {"SENDONCE_TRANSPORTS": _transports(relay.port, CONNECTIONS=3, RATE=30.0)}
         senders.start("--lanes", "6", **given)
         wait_until(lambda: len(relay.open) == 3, "all sessions of the first")

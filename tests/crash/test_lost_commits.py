@@ -15,6 +15,7 @@ from config.embedded.cluster import Cluster
 from sending.models import Send
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
+from tests.forks import Forks
 
 PEOPLE = 24
 #: The server writes an asynchronous commit after this long, unless a durable one comes first.
@@ -28,13 +29,17 @@ SHORT = {
 
 
 def test_outcomes_that_a_crash_of_a_backend_loses_are_written_again(
-    sink: Callable[..., Sink], own_cluster: Cluster, environ: dict[str, str], tmp_path: Path
+    sink: Callable[..., Sink],
+    own_cluster: Cluster,
+    environ: dict[str, str],
+    tmp_path: Path,
+    forks: Forks,
 ) -> None:
     relay = sink()
     with own_cluster.connect() as admin:
         admin.execute(f"ALTER SYSTEM SET wal_writer_delay = '{LONG_DELAY}'")
         admin.execute("SELECT pg_reload_conf()")
-    senders = Senders(environ, tmp_path / "senders.log")
+    senders = Senders(environ, tmp_path / "senders.log", forks)
     process = senders.start("--lanes", "4", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}", **SHORT)
     try:
         waiting = make_campaign(addresses(PEOPLE, "w"), slug="waiting")

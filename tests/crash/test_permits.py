@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from bisect import bisect_right
+from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.crash.conftest import wait_until
+from tests.forks import Forks
 
 SECONDS = 4.0
 
 
-def _race(environ: dict[str, str], count: int = 4) -> list[tuple[str, float]]:
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.permits", str(SECONDS)],
-            cwd=ROOT,
-            env={**environ, "DJANGO_SETTINGS_MODULE": "config.settings"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(count)
-    ]
-    for process in running:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
+def _race(
+    environ: dict[str, str], forks: Forks, folder: Path, count: int = 4
+) -> list[tuple[str, float]]:
+    env = {**environ, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    go, errors = folder / "go", folder / "errors"
+    outs = [folder / f"out-{number}" for number in range(count)]
+    command = ["-m", "tests.crash.permits", str(SECONDS), str(go)]
+    running = [forks.start(command, env=env, out=out, err=errors) for out in outs]
+    for out in outs:
+        wait_until(lambda out=out: out.exists() and "ready" in out.read_text(), "all ready")  # type: ignore[misc]
+    go.touch()
     taken: list[tuple[str, float]] = []
-    for process in running:
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-        found = json.loads(out)
-        taken += [(domain, at) for domain, at in found]
+    for process, out in zip(running, outs, strict=True):
+        assert process.wait(60) == 0, errors.read_text()
+        _, found = out.read_text().splitlines()
+        taken += [(domain, at) for domain, at in json.loads(found)]
     return sorted(taken, key=lambda pair: pair[1])
 
 
@@ -53,14 +43,14 @@ def _check(times: list[float], rate: float) -> None:
     assert used >= 0.9 * rate, f"{used} of {rate} a second"
 
 
-def test_one_bucket(environ: dict[str, str]) -> None:
+def test_one_bucket(environ: dict[str, str], forks: Forks, tmp_path: Path) -> None:
     rate = 200.0
     transports = {"default": {"BACKEND": "sending.smtp.EmailBackend", "RATE": rate}}
-    taken = _race({**environ, "SENDONCE_TRANSPORTS": json.dumps(transports)})
+    taken = _race({**environ, "SENDONCE_TRANSPORTS": json.dumps(transports)}, forks, tmp_path)
     _check([at for _, at in taken], rate)
 
 
-def test_two_buckets_at_once(environ: dict[str, str]) -> None:
+def test_two_buckets_at_once(environ: dict[str, str], forks: Forks, tmp_path: Path) -> None:
     """A domain's limit within the transport's: neither is exceeded, and what the one refuses
     costs the other nothing."""
     transports = {"default": {"BACKEND": "sending.smtp.EmailBackend", "RATE": 60.0}}
@@ -70,7 +60,9 @@ def test_two_buckets_at_once(environ: dict[str, str]) -> None:
             **environ,
             "SENDONCE_TRANSPORTS": json.dumps(transports),
             "SENDONCE_DOMAIN_RATES": json.dumps(domains),
-        }
+        },
+        forks,
+        tmp_path,
     )
     _check([at for _, at in taken], 60.0)
     _check([at for domain, at in taken if domain == "one.example.org"], 20.0)

@@ -13,9 +13,10 @@ from django.db import connection
 
 from config.embedded.cluster import Cluster
 from sending.ledger import balance
-from sending.models import TransportPause
+from sending.models import TransportPause, Worker
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
+from tests.forks import Forks
 
 
 def test_the_relay_restarts(sink: Callable[..., Sink], senders: Senders) -> None:
@@ -61,13 +62,16 @@ def test_the_database_restarts(
     environ: dict[str, str],
     sink: Callable[..., Sink],
     tmp_path: Path,
+    forks: Forks,
 ) -> None:
     relay = sink("--delay", "0.003")
     campaign = make_campaign(addresses(400))
-    senders = Senders(environ, tmp_path / "senders.log")
+    senders = Senders(environ, tmp_path / "senders.log", forks)
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
     try:
         running = [senders.start("--lanes", "3", **mail) for _ in range(2)]
+        # One that starts while there is no database ends with an error, as it should.
+        wait_until(lambda: Worker.objects.count() == 2, "both senders at work")
         for level in (60, 160):
             relay.wait_for(level)
             connection.close()

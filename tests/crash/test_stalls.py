@@ -28,7 +28,7 @@ def test_a_sender_stopped_at_the_gate_does_not_keep_staff_from_pausing(
     sink: Callable[..., Sink], senders: Senders, own_database: str
 ) -> None:
     slow, other = sink("--delay", "0.01"), sink()
-    campaign = make_campaign(addresses(1000, "held"), slug="held")
+    campaign = make_campaign(addresses(500, "held"), slug="held")
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{slow.port}"}
     # The link goes first: whatever fails, nothing holds the gate against staff any more.
     with ThreadPoolExecutor(1) as staff, Proxy(own_database) as link:
@@ -52,9 +52,9 @@ def test_a_sender_stopped_at_the_gate_does_not_keep_staff_from_pausing(
         link.recover()
         stopped.send_signal(signal.SIGCONT)
         lifecycle.resume(campaign)
-        wait_until(lambda: balance(campaign.pk).counts["sent"] == 1000, "the campaign going on")
+        wait_until(lambda: balance(campaign.pk).counts["sent"] == 500, "the campaign going on")
     accepted = slow.accepted() + other.accepted()
-    check(campaign, _to(accepted, "held"), doubt_at_most=0, people=1000)
+    check(campaign, _to(accepted, "held"), doubt_at_most=0, people=500)
     check(fine, _to(accepted, "fine"), doubt_at_most=0, people=200)
 
 
@@ -62,7 +62,7 @@ def test_a_gate_that_is_held_stops_its_own_campaign_only(
     sink: Callable[..., Sink], senders: Senders, own_database: str
 ) -> None:
     relay = sink()
-    held = make_campaign(addresses(500, "held"), slug="held")
+    held = make_campaign(addresses(250, "held"), slug="held")
     assert lifecycle.due(held)
     build(held.pk, size=1000)
     fine = make_campaign(addresses(200, "fine"), slug="fine")
@@ -71,8 +71,8 @@ def test_a_gate_that_is_held_stops_its_own_campaign_only(
         senders.start("--lanes", "4", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
         wait_until(lambda: balance(fine.pk).counts["sent"] == 200, "the other campaign", 20)
         assert _to(relay.accepted(), "held") == [], "its gate is closed"
-    wait_until(lambda: balance(held.pk).counts["sent"] == 500, "the campaign going on")
-    check(held, _to(relay.accepted(), "held"), doubt_at_most=0, people=500)
+    wait_until(lambda: balance(held.pk).counts["sent"] == 250, "the campaign going on")
+    check(held, _to(relay.accepted(), "held"), doubt_at_most=0, people=250)
     check(fine, _to(relay.accepted(), "fine"), doubt_at_most=0, people=200)
 
 

@@ -4,17 +4,17 @@ was answered with 200 is stored, a provider repeats the rest, and nothing is los
 from __future__ import annotations
 
 import http.client
+import os
 import random
 import socket
 import statistics
-import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ from sending.tracking import inbox as tracking
 from subscribers.models import Suppression
 from tests.conftest import ROOT
 from tests.factories import CampaignFactory
+from tests.forks import Forked, Forks
 from tests.provider_payloads import AT, SECRET, Post, post, raw
 
 pytest.importorskip("anymail")
@@ -40,28 +41,18 @@ DEADLINE = 120.0
 class Site:
     """The web server's process, on a port of its own."""
 
-    def __init__(self, environ: dict[str, str]) -> None:
+    def __init__(self, environ: dict[str, str], forks: Forks) -> None:
         self.environ = {**environ, "ANYMAIL_WEBHOOK_SECRET": SECRET, "LOG_LEVEL": "ERROR"}
+        self.forks = forks
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "manage.py",
-                "runserver",
-                "--noreload",
-                "--skip-checks",
-                f"127.0.0.1:{self.port}",
-            ],
-            cwd=ROOT,
-            env=self.environ,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        where = f"127.0.0.1:{self.port}"
+        command = [str(ROOT / "manage.py"), "runserver", "--noreload", "--skip-checks", where]
+        self.process = self.forks.start(command, env=self.environ, out=Path(os.devnull))
 
     def kill(self) -> None:
         if self.process is not None:
@@ -71,8 +62,8 @@ class Site:
 
 
 @pytest.fixture
-def site(environ: dict[str, str]) -> Iterator[Site]:
-    found = Site(environ)
+def site(environ: dict[str, str], forks: Forks) -> Iterator[Site]:
+    found = Site(environ, forks)
     found.start()
     yield found
     found.kill()

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import run_manage
+from tests.forks import Forks
 
 SES = "anymail.backends.amazon_ses.EmailBackend"
 
 
-def test_the_sender_does_not_start_with_them(environ: dict[str, str]) -> None:
+def test_the_sender_does_not_start_with_them(environ: dict[str, str], forks: Forks) -> None:
     pytest.importorskip("boto3")
     entry: dict[str, Any] = {"BACKEND": SES, "OPTIONS": {"client_params": {"region_name": "x"}}}
     environ["SENDONCE_TRANSPORTS"] = json.dumps({"ses": entry})
-    done = run_manage("run_sender", "--drain", env=environ)
+    done = forks.manage("run_sender", "--drain", env=environ)
     assert done.returncode == 1
     assert "(sendonce.E006) SENDONCE['TRANSPORTS']['ses']" in done.stderr
     assert "total_max_attempts" in done.stderr
     assert "Traceback" not in done.stderr
     entry["OPTIONS"]["client_params"]["config"] = {"retries": {"total_max_attempts": 1}}
     environ["SENDONCE_TRANSPORTS"] = json.dumps({"ses": entry})
-    done = run_manage("run_sender", "--drain", env=environ)
+    done = forks.manage("run_sender", "--drain", env=environ)
     assert done.returncode == 0, done.stderr

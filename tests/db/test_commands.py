@@ -324,7 +324,7 @@ def test_a_long_list_is_whole_as_json_and_says_as_text_what_it_leaves_out(
         Worker.objects.count(), 3, 3, 3, 3
     ]  # fmt: skip
     text = run("sender_status")
-    section = text[text.index("CAMPAIGNS") : text.index("TRANSPORTS")]
+    section = text[text.index("CAMPAIGNS") : text.index("TO RETRY")]
     assert "runs longest" in section
     assert "runs too" in section
     assert "is over" not in section

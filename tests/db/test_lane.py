@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db.models.functions import Now
 from django.test import override_settings
 
-from sending import clock, events, handover, lanes, sql
+from sending import clock, events, handover, lanes, pauses, sql
+from sending.answers import Answer, Stage
 from sending.lanes import Lane
-from sending.models import Send
+from sending.models import Send, TransportPause
 from sending.queue import Claimed
 from sending.shared import Shared
-from sending.transports import SMTPSession
+from sending.sql.pauses import ERRORS
+from sending.transports import SMTPSession, TransportFailure
 from subscribers.conf import SMTP_BACKEND
 from tests.crash.conftest import Sink, wait_until
 
@@ -277,3 +281,27 @@ def test_a_lane_goes_on_after_a_fault_and_does_not_repeat_it(
     assert (status_of(first), len(calls)) == ("in_doubt", 2)
     assert calls[0] is not calls[1], "the session is in an unknown state after a fault"
     assert recipients(relay) == [second.email]
+
+
+# --- a relay that is out of order ------------------------------------------------------------
+
+
+def test_a_probe_that_fails_for_the_relays_sake_spends_nobodys_attempt(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Answer(Stage.DOT, 451, "4.3.0", "disk full")
+
+    def out_of_order(session: SMTPSession, message: Any) -> Answer:
+        raise TransportFailure(full)
+
+    monkeypatch.setattr(SMTPSession, "send", out_of_order)
+    campaign = campaign_to(0)
+    first, second = row(campaign, "claimed"), row(campaign, "claimed")
+    pauses.pause("default", None, full, stage=ERRORS, words="10 errors in a row")
+    TransportPause.objects.update(probe_at=Now() - timedelta(seconds=1))
+    lane.shared.pauses.refresh()
+    give(lane, first, second)
+    assert lane.step(timeout=0)
+    assert_back(first, second)
+    assert TransportPause.objects.exists(), "such an answer lifts nothing"
+    assert lane.shared.ready.held() == []

@@ -66,6 +66,14 @@ def backdate(model: Any, **ages: timedelta) -> None:
     model.objects.update(**{name: timezone.now() - age for name, age in ages.items()})
 
 
+def test_they_go_by_the_road_that_the_settings_name(account: Account) -> None:
+    tripped(account)
+    given = {**settings.SENDONCE, "NOTICES_TRANSPORT": "staff"}
+    with override_settings(SENDONCE=given):
+        assert notices.tell() == 1
+    assert [send.transport for send in queued()] == ["staff"]
+
+
 # --- a brake ---------------------------------------------------------------------------------
 
 
@@ -133,7 +141,7 @@ def test_it_goes_to_active_members_with_an_address_each_address_once(account: Ac
     tripped(account)
     assert notices.tell() == 2
     assert [s.email for s in queued()] == ["Ann@example.org", "ben@example.org"]
-    assert Content.objects.filter(sends__in=queued()).distinct().count() == 2
+    assert Content.objects.filter(sends__in=queued()).distinct().count() == 1
 
 
 @pytest.mark.parametrize("members", [0, 1])
@@ -173,7 +181,7 @@ def test_a_campaign_that_is_sent_is_told_with_its_counts(account: Account) -> No
     assert notices.tell() == 0
     text = rendered(queued("sent:")[0]).text
     assert "is sent. Of 4 people:\n\n2 accepted\n1 bounced: " in text
-    assert "1 in doubt: handed over, but no answer came" in text
+    assert "1 in doubt: handed over, and no answer came" in text
     assert "treat as sent" in text
     assert "failed" not in text
 

@@ -268,8 +268,8 @@ def test_what_is_probed_by_a_message_lets_one_through_for_one_lane() -> None:
     _make_due()
     known = _known()
     assert not known.blocks("relay", account.pk)
-    assert known.let_through("relay", rows) == (rows[:1], rows[1:])
-    assert known.let_through("relay", rows) == ([], rows), "the next lane waits"
+    assert known.probe("relay", rows) == (rows[:1], rows[1:])
+    assert known.probe("relay", rows) == ([], rows), "the next lane waits"
     assert known.blocks("relay", account.pk)
     known.worked("relay", None)
     assert known.let_through("relay", rows) == (rows, [])
@@ -294,7 +294,7 @@ def test_a_probe_that_nobody_had_a_message_for_is_anybodys_again() -> None:
     assert here.refresh() is False, "for a moment it is the others'"
     assert TransportPause.objects.get().failures == 1
     there = _known()
-    assert there.let_through("relay", [row]) == ([row], [])
+    assert there.probe("relay", [row]) == ([row], [])
     there.refresh()
     assert there.refresh() is False
     assert TransportPause.objects.get().failures == 2, "this one was made"
@@ -348,7 +348,7 @@ def test_after_errors_the_probes_grow_rare() -> None:
     seen = [_wait_and_failures()[0]]
     for _ in range(12):
         _make_due()
-        assert _known().let_through("relay", rows) == (rows, [])  # in vain
+        assert _known().probe("relay", rows) == (rows, [])  # in vain
         seen.append(_wait_and_failures()[0])
     expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]
     assert all(w <= e < w + 0.9 for w, e in zip(seen, expected, strict=True)), seen

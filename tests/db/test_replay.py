@@ -374,3 +374,39 @@ def test_a_replays_settlement_is_never_the_last_attempts() -> None:
     later = Verdict(Outcome.RETRY, Reason.THROTTLED)
     found: Settlement = decide(claimed, Answer(Stage.HTTP, 429), later, jitter=0.5)
     assert (found.outcome, found.delay) == ("retry", 1800)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", ["given back", "refused"])
+def test_a_row_with_nothing_in_doubt_is_no_replay_any_more(how: str) -> None:
+    """A worker sleeps, its row is replayed and refused for now, and it wakes up and says that
+    nothing was accepted: from here on the row's attempts count, or it would be tried for ever."""
+    campaign = _campaign()
+    send = row(campaign)
+    first = _claim(campaign)
+    assert _hand_over(first)
+    Send.objects.update(lease_until=Now() - timedelta(seconds=1))
+    assert rescue_expired(doubt_wait=600) == 1
+    _due(send)
+    later = Verdict(Outcome.RETRY, Reason.THROTTLED)
+    _settle(_replayed(campaign), ANSWERS["retry"], later)
+    assert (_fresh(send).status, send.claim_token) == ("in_doubt", first.token)
+    if how == "given back":
+        assert give_back([first]) == 1
+    else:
+        _settle(first, ANSWERS["retry"], later)
+    assert (_fresh(send).replays, send.doubt_tokens) == (0, [])
+
+
+@pytest.mark.django_db
+def test_a_policy_sends_again_once() -> None:
+    campaign = _campaign("resend")
+    send = row(campaign)
+    for becomes in ("queued", "in_doubt"):
+        claimed = _claim(campaign)
+        assert _hand_over(claimed, window=0.0)
+        _settle(claimed, LOST, UNKNOWN)
+        _due(send)
+        assert doubt.apply_policies() == 1
+        assert _fresh(send).status == becomes
+    assert send.settle_at is None

@@ -58,5 +58,11 @@ def test_what_the_other_side_asks_for_wins() -> None:
     row(campaign)
     asked = Answer(Stage.HTTP, 429, "", "slow down", retry_after=90)
     assert round(_wait(_refused_once_more(campaign, asked))) == 90
-    greylisted = Answer(Stage.RCPT, 451, "4.7.1", "Greylisted, please come back in 00:05:00")
-    assert round(_wait(_refused_once_more(campaign, greylisted))) == 300
+
+
+@pytest.mark.parametrize(("words", "wait"), [("in 00:05:00", 300), ("in 1 second", 30)])
+def test_a_greylisting_servers_words_make_the_wait_longer(words: str, wait: int) -> None:
+    campaign = campaign_to(0)
+    row(campaign)
+    greylisted = Answer(Stage.RCPT, 451, "4.7.1", f"Greylisted, please come back {words}")
+    assert round(_wait(_refused_once_more(campaign, greylisted))) == wait

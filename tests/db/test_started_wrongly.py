@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.conftest import run_manage
+from tests.forks import Forks
 
 Manage = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -33,16 +33,16 @@ def unmigrated(bare_environ: dict[str, str], empty_database_url: str) -> dict[st
     ids=" ".join,
 )
 def test_a_database_without_tables_is_one_plain_line(
-    unmigrated: dict[str, str], arguments: list[str]
+    unmigrated: dict[str, str], arguments: list[str], forks: Forks
 ) -> None:
-    done = run_manage(*arguments, env=unmigrated)
+    done = forks.manage(*arguments, env=unmigrated)
     assert done.returncode == 1
     assert done.stderr == "error: the database has no tables yet: run manage.py migrate\n"
     assert done.stdout == ""
 
 
-def test_the_traceback_is_there_for_who_asks(unmigrated: dict[str, str]) -> None:
-    done = run_manage("ledger", "--traceback", env=unmigrated)
+def test_the_traceback_is_there_for_who_asks(unmigrated: dict[str, str], forks: Forks) -> None:
+    done = forks.manage("ledger", "--traceback", env=unmigrated)
     assert done.returncode == 1
     assert "UndefinedTable" in done.stderr
 

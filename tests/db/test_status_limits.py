@@ -99,6 +99,26 @@ def test_the_brakes_are_told_for_campaigns_that_have_something_to_tell() -> None
     assert healths[quiet.pk]["bounce_rate"] == 0
 
 
+def test_a_brake_that_paused_a_campaign_says_why_and_when_instead_of_its_counts() -> None:
+    campaign = CampaignFactory.create(paused=True, name="Spring", status_reason="20 in a row")
+    at = timezone.now() - timedelta(minutes=5)
+    CampaignHealth.objects.create(
+        campaign=campaign, refused=20, in_a_row=0,
+        base={"trip": "20 in a row", "trips": 1, "tripped_at": at.isoformat()},
+    )  # fmt: skip
+    text = run()
+    told = section(text, "PAUSED BY A BRAKE")
+    assert "5 min ago" in told
+    assert "20 in a row" in told
+    assert "BRAKES" not in text
+    assert text.index("PAUSED BY A BRAKE") < text.index("CAMPAIGNS")
+    CampaignHealth.objects.update(base={"trip": "20 in a row", "trips": 1})
+    assert "20 in a row" in section(run(), "PAUSED BY A BRAKE"), "the time is not known"
+    campaign.status_reason = "paused by ann"
+    campaign.save()
+    assert "PAUSED BY A BRAKE" not in run()
+
+
 def test_the_rates_are_those_since_the_campaign_was_resumed() -> None:
     campaign = CampaignFactory.create(sending=True)
     CampaignHealth.objects.create(
@@ -235,7 +255,7 @@ def test_a_campaign_whose_limit_is_shut_says_until_when() -> None:
     RateLimit.objects.create(key="transport:default", rate=1, slowed_at=until, updated=until)
     seen = facts.status()
     step = status_text.next_step(seen.campaigns[0], seen)
-    assert step == f"waits: limited to nothing before {until:%H:%M:%S} UTC"
+    assert step == f"waits: transport default is limited to nothing before {until:%H:%M:%S} UTC"
 
 
 # --- unclassified --------------------------------------------------------------------------------

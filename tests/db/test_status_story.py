@@ -96,7 +96,7 @@ def test_everything_that_was_no_success_is_told(fields: dict[str, Any], line: st
         ({"in_doubt": True, "settle_at": 50}, "The account's policy settles it: that in "),
         ({"in_doubt": True, "settle_at": -5}, "The account's policy settles it: that is due."),
         (
-            {"retry": True, "next_attempt_at": -1, "replays": 1},
+            {"retry": True, "next_attempt_at": -1, "replays": 1, "answer_code": None},
             "Handed over and no answer came; its repetition under its key is due",
         ),
         (

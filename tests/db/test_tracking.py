@@ -9,13 +9,14 @@ import pytest
 from django.utils import timezone
 
 from sending import doubt
+from sending.handover import hand_over
 from sending.models import CampaignHealth, DeliveryEvent, ProviderEvent, Send
 from sending.settle import settle
 from sending.tracking import inbox as tracking
 from subscribers.models import Subscriber, Suppression
 from tests.factories import SendFactory
 
-from .rows import campaign_to, held, kinds_of, row, status_of, told
+from .rows import campaign_to, held, kinds_of, row, status_of, take, told
 from .tracked import (
     DEAD,
     counts,
@@ -202,22 +203,24 @@ def test_every_order_has_the_same_end(
     steps: tuple[str, ...], status: str, reasons: list[str], at_once: bool
 ) -> None:
     campaign = campaign_to(0)
-    sends = []
-    for order in permutations(steps):
-        send = row(campaign, "sending")
-        sends.append(send)
-        by_worker = {"accepted": "sent", "in doubt": "in_doubt"}
-        for step in order:
+    orders = [(row(campaign, "sending"), order) for order in permutations(steps)]
+    by_worker = {"accepted": "sent", "in doubt": "in_doubt"}
+    # All rows take their first steps, then all take their second ones: to a row, one by one.
+    for number in range(len(steps)):
+        for send, order in orders:
+            step = order[number]
             if step in by_worker:
                 settle([told(held(send), by_worker[step])], doubt_wait=600)
             else:
                 tracking.store([event_of(send, step, text=DEAD if step == "hard_bounce" else "")])
-            if not at_once:
-                tracking.apply_waiting()
+        if not at_once:
+            tracking.apply_waiting()
     while tracking.apply_waiting():
         pass
-    assert {status_of(send) for send in sends} == {status}
-    expected = sorted((send.email, reason) for send in sends for reason in reasons)
+    assert {order: status_of(send) for send, order in orders} == dict.fromkeys(
+        permutations(steps), status
+    )
+    expected = sorted((send.email, reason) for send, _ in orders for reason in reasons)
     assert sorted(suppressions()) == expected
 
 
@@ -272,8 +275,9 @@ def test_an_event_that_nobody_can_apply_does_not_hold_up_the_others() -> None:
     """The host's own code may have stored an address that the suppression list refuses."""
     campaign = campaign_to(0)
     before, bad, after = (row(campaign, "in_doubt") for _ in range(3))
-    Send.objects.filter(pk=bad.pk).update(email="")
-    events = [event_of(s, "hard_bounce", text=DEAD, recipient="") for s in (before, bad, after)]
+    bad.email = "\u200b"
+    bad.save()
+    events = [event_of(s, "hard_bounce", text=DEAD) for s in (before, bad, after)]
     for event in events:
         tracking.store([event])
     assert tracking.apply_waiting() == 3
@@ -304,3 +308,38 @@ def test_old_events_go_in_bounded_steps_and_waiting_ones_never() -> None:
     assert [tracking.prune(step=3) for _ in range(3)] == [3, 2, 0]
     assert {e.event_id for e in ProviderEvent.objects.all()} == {waiting.event_id, young.event_id}
     assert len(kinds_of(send)) == 3
+
+
+# --- what a secret alone must not do ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["hard_bounce", "complained", "unsubscribed"])
+def test_an_event_that_names_nobody_suppresses_nobody(kind: str) -> None:
+    send = row(campaign_to(0), "sent")
+    assert tell(send, kind, text=DEAD, recipient="") == ["wrong_recipient"]
+    assert status_of(send) == "sent"
+    assert suppressions() == []
+
+
+def test_a_late_rejection_of_an_earlier_hand_over_does_not_bar_the_repeat() -> None:
+    campaign = campaign_to(0)
+    send = row(campaign, "failed", handed_at=timezone.now() - timedelta(hours=2), attempts=1)
+    assert doubt.resolve([send], doubt.SEND_AGAIN, failed=True) == 1
+    (claimed,) = take([campaign.pk], 1)
+    assert hand_over([claimed], lease=60).go
+    late = timezone.now() - timedelta(hours=1)
+    assert tell(send, "rejected", at=late) == ["ignored"]
+    settle([told(claimed, "sent")], doubt_wait=600)
+    assert status_of(send) == "sent"
+
+
+def test_a_block_that_the_provider_tells_of_later_is_counted_by_the_brakes() -> None:
+    campaign = campaign_to(0)
+    send = row(campaign, "sent")
+    blocked = "smtp; 550 5.7.1 blocked using a block list"
+    assert tell(send, "soft_bounce", text=blocked) == ["applied"]
+    assert tell(send, "soft_bounce", text=f"{blocked}, again") == ["applied"]
+    health = CampaignHealth.objects.get(campaign=campaign)
+    assert (health.refused, health.accepted, health.bounced) == (1, -1, 0)
+    assert "blocked" in health.base["refusal"]
+    assert suppressions() == []

@@ -148,7 +148,7 @@ def test_an_event_of_a_provider_that_did_not_carry_it() -> None:
     for via, esp, result in [
         ("p:m:abc", "SendGrid", "wrong_provider"),
         ("p:m:abc", "Postmark", "applied"),
-        ("default:abc", "SendGrid", "applied"),  # a relay may be anybody's
+        ("default:abc", "SendGrid", "wrong_provider"),  # no metadata went along by SMTP
         ("gone:abc", "SendGrid", "applied"),
         ("", "SendGrid", "applied"),
     ]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,8 @@ def site_packages(wheel: Path) -> Path:
     folder = wheel.parent / "site-packages"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
+    # Commands here leave no byte code behind, so each would compile all of it.
+    assert compileall.compile_dir(folder, quiet=1)
     return folder
 
 

@@ -194,6 +194,16 @@ def test_a_strangers_backend_is_imported_but_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "mail").exists()
 
 
+def test_a_missing_api_key_is_found() -> None:
+    pytest.importorskip("anymail")
+    entry = {"BACKEND": "anymail.backends.resend.EmailBackend"}
+    found = said(sending_checks.check_transports, SENDONCE={"TRANSPORTS": {"x": entry}}, ANYMAIL={})
+    assert ids(found) == ["sendonce.E005"]
+    assert "RESEND_API_KEY" in found[0].msg
+    given = {"SENDONCE": {"TRANSPORTS": {"x": entry}}, "ANYMAIL": {"RESEND_API_KEY": "x"}}
+    assert said(sending_checks.check_transports, **given) == []
+
+
 @pytest.mark.parametrize(
     ("limits", "names"),
     [
@@ -241,10 +251,11 @@ def test_the_time_out_of_a_providers_requests(timeout: Any, is_right: bool) -> N
     entry: dict[str, Any] = {"BACKEND": "anymail.backends.postmark.EmailBackend"}
     expected = [] if is_right else ["sendonce.E002"]
     given = {"TRANSPORTS": {"bulk": entry}}
-    by_settings = {"SENDONCE": given, "ANYMAIL": {"REQUESTS_TIMEOUT": timeout}}
+    token = {"POSTMARK_SERVER_TOKEN": "x"}
+    by_settings = {"SENDONCE": given, "ANYMAIL": {"REQUESTS_TIMEOUT": timeout, **token}}
     assert ids(said(sending_checks.check_transports, **by_settings)) == expected
     entry["OPTIONS"] = {"timeout": timeout}
-    assert ids(said(sending_checks.check_transports, SENDONCE=given)) == expected
+    assert ids(said(sending_checks.check_transports, SENDONCE=given, ANYMAIL=token)) == expected
 
 
 # --- E006: Amazon's library must not send again by itself ------------------------------------

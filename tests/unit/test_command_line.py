@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import run_manage
+from tests.forks import Forks
 
 MYSQL = "mysql://ann:secret@127.0.0.1/mail"
 #: Port 1 (tcpmux) is privileged and unused: refused at once.
@@ -25,9 +25,13 @@ UNREACHABLE = "postgresql://ann:secret@127.0.0.1:1/mail"
     ],
 )
 def test_one_plain_line(
-    bare_environ: dict[str, str], arguments: list[str], settings: dict[str, str], says: str
+    bare_environ: dict[str, str],
+    arguments: list[str],
+    settings: dict[str, str],
+    says: str,
+    forks: Forks,
 ) -> None:
-    done = run_manage(*arguments, env={**bare_environ, "SECRET_KEY": "x" * 50, **settings})
+    done = forks.manage(*arguments, env={**bare_environ, "SECRET_KEY": "x" * 50, **settings})
     assert done.returncode != 0
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1, done.stderr
@@ -35,8 +39,8 @@ def test_one_plain_line(
     assert "secret@" not in done.stderr
 
 
-def test_the_traceback_is_there_for_who_asks(bare_environ: dict[str, str]) -> None:
+def test_the_traceback_is_there_for_who_asks(bare_environ: dict[str, str], forks: Forks) -> None:
     env = {**bare_environ, "SECRET_KEY": "x" * 50, "DATABASE_URL": UNREACHABLE}
-    done = run_manage("migrate", "--traceback", env=env)
+    done = forks.manage("migrate", "--traceback", env=env)
     assert done.returncode != 0
     assert "Traceback" in done.stderr

@@ -156,3 +156,54 @@ def test_a_flush_of_nothing_needs_no_database() -> None:
     brake.urgent = True
     assert brake.flush() == []
     assert not brake.urgent
+
+
+def _to(address: str) -> Claimed:
+    made = row()
+    made.email = made.email_lower = address
+    return made
+
+
+def test_one_big_provider_that_blocks_is_seen_among_acceptances_by_others() -> None:
+    brake = Brake()
+    for number in range(19):
+        brake.note("default", _to(f"p{number}@googlemail.com"), POLICY, BLOCKED)
+        brake.note("default", _to(f"p{number}@example.org"), SENT, OK)
+    assert brake._blocked == {}
+    brake.note("default", _to("p@gmail.com"), POLICY, BLOCKED)
+    ((campaign, reason),) = brake._blocked.items()
+    assert campaign == 1
+    assert reason.startswith("20 refusals in a row by mailboxes at google (policy): 550 5.7.1")
+    assert brake.urgent
+
+
+def test_an_acceptance_by_the_provider_begins_its_row_anew() -> None:
+    brake = Brake()
+    for number in range(60):
+        verdict, said = (SENT, OK) if number % 15 == 14 else (POLICY, BLOCKED)
+        brake.note("default", _to("p@gmail.com"), verdict, said)
+    assert brake._blocked == {}
+
+
+def test_a_company_that_refuses_its_own_people_says_nothing_about_us() -> None:
+    brake = Brake()
+    for _ in range(60):
+        brake.note("default", _to("p@company.example"), POLICY, BLOCKED)
+        brake.note("default", _to("p@example.org"), SENT, OK)
+    assert brake._blocked == {}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "answer", "error"),
+    [
+        (Verdict(Outcome.RETRY, Reason.QUOTA), Answer(Stage.HTTP, 429), True),
+        (Verdict(Outcome.RETRY, Reason.TRANSIENT), Answer(Stage.MAIL, 452, "4.3.1"), True),
+        (Verdict(Outcome.RETRY, Reason.TRANSIENT), Answer(Stage.DOT, 451, "4.3.0"), True),
+        (Verdict(Outcome.RETRY, Reason.TRANSIENT), Answer(Stage.RCPT, 451, "4.3.0"), True),
+        (Verdict(Outcome.RETRY, Reason.TRANSIENT), Answer(Stage.RCPT, 450, "4.2.0"), False),
+    ],
+)
+def test_a_relay_that_is_out_of_order_is_the_relays_trouble(
+    verdict: Verdict, answer: Answer, error: bool
+) -> None:
+    assert is_error(verdict, answer) is error

@@ -11,6 +11,8 @@ from sending.wording import (
     ODD,
     TOLD,
     UNCLASSIFIED,
+    doubt_words,
+    is_misconfigured,
     kind_words,
     limit_words,
     percent,
@@ -87,6 +89,49 @@ def test_a_pause_says_what_is_wrong_and_what_can_be_done(
 ) -> None:
     assert trouble(stage, code, whose=whose) == what
     assert remedy(stage, code, whose=whose).startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_wrong"),
+    [
+        ("no transport 'away' in SENDONCE['TRANSPORTS'] (default)", True),
+        ("transport 'away': No module named 'nowhere'", True),
+        ("transport 'away' names no BACKEND", True),
+        (
+            "You must set ANYMAIL = {'RESEND_API_KEY': ...} or ANYMAIL_RESEND_API_KEY or "
+            "RESEND_API_KEY in your Django settings",
+            True,
+        ),
+        ("Unable to locate credentials", True),
+        ("You must specify a region.", True),
+        ("Invalid URL 'nowhere': No scheme supplied. Perhaps you meant https://nowhere?", True),
+        ("[Errno 111] Connection refused", False),
+        ("[Errno -2] Name or service not known", False),
+        ("timed out", False),
+        ("", False),
+    ],
+)
+def test_wrong_settings_are_not_taken_for_a_relay_that_is_away(said: str, is_wrong: bool) -> None:
+    assert is_misconfigured("connect", said) == is_wrong
+    assert not is_misconfigured("http", said)
+    told, advice = trouble("connect", None, said=said), remedy("connect", None, said=said)
+    assert told == ("is misconfigured" if is_wrong else "can't be reached")
+    assert ("host, port" in advice) != is_wrong
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "words"),
+    [
+        ("timeout", None, "no answer came"),
+        ("worker_lost", None, "no answer came"),
+        ("", 500, "the answer does not say whether it was taken"),
+        ("unreadable", None, "the answer does not say whether it was taken"),
+    ],
+)
+def test_an_answer_that_says_nothing_is_one_that_came(
+    reason: str, code: int | None, words: str
+) -> None:
+    assert doubt_words(reason, code) == words
 
 
 @pytest.mark.parametrize("stage", [*Stage, ERRORS])

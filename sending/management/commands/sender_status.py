@@ -13,9 +13,13 @@ from django.core.serializers.json import DjangoJSONEncoder
 from sending import status as facts
 from sending import status_text, story_text
 from sending.story import MOST, story
+from sending.waits import pause_of
 
-#: Seconds between the two looks that a rate is taken from.
+#: Seconds between two looks, how many of them a rate is taken from at most, and the people that
+#: make an earlier one enough.
 SAMPLE_S = 1.0
+SAMPLES = 5
+ENOUGH = 10
 
 
 class Command(BaseCommand):
@@ -46,21 +50,41 @@ class Command(BaseCommand):
 
 
 def look() -> facts.Status:
-    """The status; with rates, from a second look, where a worker lives and something is sent."""
+    """The status; with rates, from later looks, where a worker lives and something is sent that
+    nothing holds back. One message within a second says little of a campaign that sends one in
+    three, so it takes up to ``SAMPLES`` looks."""
     seen = facts.status()
-    running = any(c.status == "sending" and c.open for c in seen.campaigns)
-    if not running or not any(w.state == "alive" for w in seen.workers):
+    moving = {c.id: c for c in seen.campaigns if _may_move(c, seen)}
+    if not moving or not any(w.state == "alive" for w in seen.workers):
         return seen
     begun = time.monotonic()
-    time.sleep(SAMPLE_S)
-    later = {fact.id: fact for fact in facts.campaigns(seen.now)}
+    later: dict[int, facts.CampaignFact] = {}
+    for _ in range(SAMPLES):
+        time.sleep(SAMPLE_S)
+        later = {fact.id: fact for fact in facts.campaigns(seen.now)}
+        if all(_is_enough(fact, later.get(pk)) for pk, fact in moving.items()):
+            break
     passed = time.monotonic() - begun
     return replace(
         seen,
         campaigns=[
             replace(c, rate=facts.rate(c, later[c.id], passed))
-            if c.status == "sending" and c.id in later
+            if c.id in moving and c.id in later
             else c
             for c in seen.campaigns
         ],
     )
+
+
+def _may_move(campaign: facts.CampaignFact, seen: facts.Status) -> bool:
+    if campaign.status != "sending" or not campaign.open:
+        return False
+    shut = campaign.pace is not None and campaign.pace.nothing_before is not None
+    return not shut and pause_of(seen.pauses, campaign.account, campaign.transport) is None
+
+
+def _is_enough(before: facts.CampaignFact, after: facts.CampaignFact | None) -> bool:
+    """Also when it is over, or when its rate can't be told."""
+    if after is None or not after.open or before.audience != after.audience:
+        return True
+    return (after.done or 0) - (before.done or 0) >= ENOUGH

@@ -91,7 +91,8 @@ ENDS: list[Row] = [
     # at the dot, for a while
     ("any", "dot", 454, "4.7.0", "4.7.0 Temporary failure", *LATER),
     ("any", "dot", 451, "", "Requested action aborted: error in processing", *LATER),
-    ("any", "dot", 452, "", "Requested action not taken: insufficient system storage", *FULL),
+    ("any", "dot", 452, "", "Requested action not taken: insufficient system storage", *LATER),
+    ("any", "rcpt", 550, "5.1.2", "5.1.2 Relaying denied", *POLICY),
     ("any", "rcpt", 452, "", "insufficient storage", *FULL),
     ("any", "rcpt", 450, "", "", *LATER),
     ("any", "rcpt", 550, "", "", *DEAD),
