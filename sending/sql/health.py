@@ -2,7 +2,8 @@
 
 ``base`` of a row holds, besides the counts at the last resume: ``refusal`` (what the last refusal
 said), ``paused`` (true from a pause until the first look after it was resumed), ``trips`` (how
-often a brake has paused it, with the reason of the last in ``trip``), and what staff were told:
+often a brake has paused it, with the reason of the last in ``trip`` and its time in
+``tripped_at``), and what staff were told:
 ``told_trips``, ``told_sent``, ``told_rates``, ``told_doubt``.
 """
 
@@ -71,10 +72,11 @@ TRIP = f"""
 INSERT INTO {HEALTH} AS h
     (campaign_id, accepted, bounced, refused, complained, in_a_row, base, updated)
 VALUES (%(campaign)s, 0, 0, 0, 0, 0,
-    jsonb_build_object('paused', true, 'trips', 1, 'trip', %(reason)s::text), clock_timestamp())
+    jsonb_build_object('paused', true, 'trips', 1, 'trip', %(reason)s::text,
+        'tripped_at', clock_timestamp()), clock_timestamp())
 ON CONFLICT (campaign_id) DO UPDATE SET in_a_row = 0, updated = clock_timestamp(),
     base = h.base || jsonb_build_object('paused', true, 'trip', %(reason)s::text,
-        'trips', COALESCE((h.base ->> 'trips')::int, 0) + 1)
+        'tripped_at', clock_timestamp(), 'trips', COALESCE((h.base ->> 'trips')::int, 0) + 1)
 WHERE NOT h.base ? 'paused'
 RETURNING h.campaign_id"""
 

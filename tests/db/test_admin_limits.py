@@ -238,6 +238,45 @@ def test_lifting_a_pause_asks_first(superuser_client: Client, account: Account) 
     assert not TransportPause.objects.exists()
 
 
+def test_after_errors_in_a_row_one_message_is_tried_before_the_pause_goes(
+    superuser_client: Client,
+) -> None:
+    pause = TransportPause.objects.create(
+        alias="bulk", stage="errors", reason="timed out",
+        probe_at=timezone.now() + timedelta(minutes=9),
+    )  # fmt: skip
+    answer = superuser_client.post(url(TransportPause, "delete", pause.pk), {"post": "yes"})
+    (said,) = get_messages(answer.wsgi_request)
+    assert "One message is tried now" in str(said)
+    pause.refresh_from_db()
+    assert pause.probe_at <= timezone.now() + timedelta(seconds=2)
+
+
+def test_what_a_server_said_is_short_in_a_list_and_whole_beside_it(
+    superuser_client: Client,
+) -> None:
+    long = "421 4.7.28 " + "unusual rate " * 30 + "<b>end"
+    slowed("domain:google", reason=long)
+    page = superuser_client.get(url(RateLimit, "changelist")).content.decode()
+    assert page.count("&lt;b&gt;end") == 1
+    assert f'title="{long[:40]}' in page
+    usual = RateLimit.objects.create(key="transport:bulk", usual=4, rate=4)
+    page = superuser_client.get(url(RateLimit, "change", usual.pk)).content.decode()
+    assert "not slowed down" in page
+    assert "None" not in page
+
+
+def test_settings_that_are_wrong_are_not_a_relay_that_is_away(superuser_client: Client) -> None:
+    pause = TransportPause.objects.create(
+        alias="away", stage="connect", probe_at=timezone.now(),
+        reason="no transport 'away' in SENDONCE['TRANSPORTS'] (default)",
+    )  # fmt: skip
+    page = superuser_client.get(url(TransportPause, "change", pause.pk)).content.decode()
+    assert "Is misconfigured" in page
+    assert "have the account name another" in page
+    assert "host, port" not in page
+
+
 # --- lists at scale ------------------------------------------------------------------------------
 
 

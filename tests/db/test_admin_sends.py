@@ -108,6 +108,36 @@ def test_sending_again_asks_first_and_reopens_the_campaign(
     assert DeliveryEvent.objects.get(kind="send_again").by_name.startswith("staff")
 
 
+def test_nobody_who_has_failed_is_said_to_get_it_twice(superuser_client: Client) -> None:
+    failed = SendFactory.create(failed=True)
+    asked = run_action(superuser_client, Send, "send_again", failed).content.decode()
+    assert "twice" not in asked
+    assert "is sending again until these are done" in asked
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(None, "and no answer came"), (500, "and the answer does not say whether it was taken")],
+)
+def test_a_doubt_says_whether_an_answer_came(
+    superuser_client: Client, doubtful: Send, code: int | None, words: str
+) -> None:
+    Send.objects.update(answer_code=code)
+    page = superuser_client.get(url(Send, "change", doubtful.pk)).content.decode()
+    assert f"The message was handed over {words}: it may have arrived or not." in page
+
+
+def test_a_story_is_told_in_the_order_of_time(superuser_client: Client, doubtful: Send) -> None:
+    now = timezone.now()
+    for minutes, text in ((1, "later"), (5, "earlier")):
+        DeliveryEvent.objects.create(
+            send=doubtful, account=doubtful.account, kind="retry", text=text,
+            at=now - timedelta(minutes=minutes),
+        )  # fmt: skip
+    page = superuser_client.get(url(Send, "change", doubtful.pk)).content.decode()
+    assert page.index("earlier") < page.index(">later")
+
+
 def test_treating_as_sent(superuser_client: Client, doubtful: Send) -> None:
     run_action(superuser_client, Send, "treat_as_sent", doubtful, confirmed="yes")
     doubtful.refresh_from_db()

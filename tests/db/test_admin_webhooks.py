@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
@@ -49,6 +52,20 @@ def test_a_superuser_sees_them_filtered(superuser_client: Client) -> None:
     detail = reverse("admin:sendonce_sending_providerevent_change", args=[event.pk])
     assert superuser_client.get(detail).status_code == 200
     assert superuser_client.post(detail, {"kind": "opened"}).status_code == 403
+
+
+def test_an_event_leads_to_its_send(superuser_client: Client) -> None:
+    send = row(campaign_to(0), "in_doubt", email="one@example.org")
+    tell(send, "hard_bounce", esp="Postmark")
+    shown = page(superuser_client, EVENTS)
+    assert "bounced, for good" in shown
+    assert "hard_bounce" not in shown
+    (link,) = set(re.findall(r'href="([^"]*/send/[^"]+)"', shown))
+    found = superuser_client.get(html.unescape(link), follow=True).content.decode()
+    assert "one@example.org" in found
+    ProviderEvent.objects.update(job_id=f"send:{send.pk}")
+    shown = page(superuser_client, EVENTS)
+    assert reverse("admin:sendonce_sending_send_change", args=[send.pk]) in shown
 
 
 def test_the_counts(superuser_client: Client) -> None:

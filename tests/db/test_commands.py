@@ -18,7 +18,7 @@ from sending import plain_table, status_text, story, story_text
 from sending import status as facts
 from sending.ledger import STATUSES
 from sending.management.commands import sender_status
-from sending.models import DeliveryEvent, Send, TransportPause, Worker
+from sending.models import DeliveryEvent, RateLimit, Send, TransportPause, Worker
 from sending.remaining import Watcher
 from sending.shared import Shared
 from subscribers.addresses import erased_hashes
@@ -34,6 +34,12 @@ from tests.factories import (
 )
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status takes its rates from looks that are closer together."""
+    monkeypatch.setattr(sender_status, "SAMPLE_S", 0.01)
 
 
 def run(*arguments: str) -> str:
@@ -289,6 +295,51 @@ def test_the_latest_failures_are_grouped_by_reason() -> None:
     assert [(f.kind, f.reason, f.events, f.latest) for f in found] == [
         ("failed", "policy", 3, "550 5.7.1 blocked, 2")
     ]
+
+
+@pytest.mark.parametrize(
+    ("each", "limit", "looks", "rate"),
+    [(0, None, 5, 0), (1, None, 5, 1), (4, None, 3, 4), (20, None, 1, 20), (4, 0.5, 3, 0.5)],
+)
+def test_a_rate_is_looked_for_until_it_says_something(
+    monkeypatch: pytest.MonkeyPatch, each: int, limit: float | None, looks: int, rate: float
+) -> None:
+    campaign = campaign_with({"queued": 30})
+    WorkerFactory.create()
+    if limit is not None:
+        RateLimit.objects.create(key="transport:default", usual=limit, rate=limit)
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += 1.0
+        done = Send.objects.filter(campaign=campaign, status="queued").values("pk")[:each]
+        Send.objects.filter(pk__in=list(done.values_list("pk", flat=True))).update(
+            status="canceled"
+        )
+
+    monkeypatch.setattr(sender_status, "sleep", sleep)
+    monkeypatch.setattr(sender_status, "monotonic", lambda: clock[0])
+    (found,) = sender_status.look().campaigns
+    assert clock[0] == looks
+    assert found.rate == pytest.approx(rate)
+
+
+def test_nothing_is_looked_at_twice_where_nothing_can_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(seconds: float) -> None:
+        raise AssertionError("it waited")
+
+    monkeypatch.setattr(sender_status, "sleep", never)
+    campaign_with({"queued": 3})
+    sender_status.look()
+    WorkerFactory.create()
+    pause = TransportPause.objects.create(alias="default", probe_at=timezone.now())
+    sender_status.look()
+    pause.delete()
+    with pytest.raises(AssertionError, match="it waited"):
+        sender_status.look()
+    later = timezone.now() + timedelta(hours=1)
+    Send.objects.update(status="retry", next_attempt_at=later)
+    sender_status.look()
 
 
 def test_a_rate_is_taken_from_two_looks() -> None:

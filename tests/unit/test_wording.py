@@ -102,6 +102,7 @@ def test_a_pause_says_what_is_wrong_and_what_can_be_done(
             "RESEND_API_KEY in your Django settings",
             True,
         ),
+        ("MAILERS['x']: OPTIONS must define 'api_key'", True),
         ("Unable to locate credentials", True),
         ("You must specify a region.", True),
         ("Invalid URL 'nowhere': No scheme supplied. Perhaps you meant https://nowhere?", True),

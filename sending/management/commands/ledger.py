@@ -24,7 +24,7 @@ MEANING = {
     "bounced": "the address is dead; suppressed",
     "failed": "refused; resolve_doubt --failed --send-again tries again",
     "suppressed": "must not get it: opted out, complained, or dead",
-    "in_doubt": "handed over, no answer came; resolve_doubt decides",
+    "in_doubt": "handed over, nobody knows whether it arrived; resolve_doubt decides",
     "canceled": "the campaign was canceled first",
 }
 CLOSED = [status for status in STATUSES if status not in OPEN]

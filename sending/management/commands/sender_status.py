@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict, replace
+from datetime import timedelta
+from time import monotonic, sleep
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -20,6 +21,7 @@ from sending.waits import pause_of
 SAMPLE_S = 1.0
 SAMPLES = 5
 ENOUGH = 10
+LONGEST = timedelta(seconds=SAMPLES * SAMPLE_S)
 
 
 class Command(BaseCommand):
@@ -57,14 +59,14 @@ def look() -> facts.Status:
     moving = {c.id: c for c in seen.campaigns if _may_move(c, seen)}
     if not moving or not any(w.state == "alive" for w in seen.workers):
         return seen
-    begun = time.monotonic()
+    begun = monotonic()
     later: dict[int, facts.CampaignFact] = {}
     for _ in range(SAMPLES):
-        time.sleep(SAMPLE_S)
+        sleep(SAMPLE_S)
         later = {fact.id: fact for fact in facts.campaigns(seen.now)}
         if all(_is_enough(fact, later.get(pk)) for pk, fact in moving.items()):
             break
-    passed = time.monotonic() - begun
+    passed = monotonic() - begun
     return replace(
         seen,
         campaigns=[
@@ -78,6 +80,9 @@ def look() -> facts.Status:
 
 def _may_move(campaign: facts.CampaignFact, seen: facts.Status) -> bool:
     if campaign.status != "sending" or not campaign.open:
+        return False
+    only_retries = campaign.open == campaign.retry and not campaign.building
+    if only_retries and campaign.next_retry and campaign.next_retry > seen.now + LONGEST:
         return False
     shut = campaign.pace is not None and campaign.pace.nothing_before is not None
     return not shut and pause_of(seen.pauses, campaign.account, campaign.transport) is None
