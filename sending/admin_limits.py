@@ -116,8 +116,8 @@ class TransportPauseAdmin(Liftable):
     lift_button = "Lift the pause"
     lift_warning = (
         "The next message tries it. If the trouble is still there, it is paused again; nothing "
-        "is lost by that, and no attempt of a recipient is spent. After errors in a row one message "
-        "tries it, which may end in doubt as those before it."
+        "is lost by that, and no attempt of a recipient is spent. After errors in a row one "
+        "message tries it, which may end in doubt as those before it."
     )
     lift_done = "Lifted"
     lift_tried = "One message is tried now, and lifts the pause when it is answered"

@@ -25,7 +25,7 @@ pytest.importorskip("anymail")
 
 LANES, LOT = 2, 5
 OPTIONS = ("--lanes", str(LANES), "--lot", str(LOT))
-PEOPLE = 150
+PEOPLE = 100
 KILLS = 2
 #: Per cent of the people; each meets a fault once, after its message was accepted. (A 429 would
 #: slow all senders down for longer than a test can wait.)
