@@ -60,7 +60,7 @@ db-stop: ## end the embedded PostgreSQL; the next command starts it again
 
 .PHONY: test
 test: $(VENV)/.dev ## the tests, with this machine's python3
-	$(pytest) -n 2 $(ARGS) $(TESTS)
+	$(pytest) -n 3 --dist worksteal $(ARGS) $(TESTS)
 
 .PHONY: test-all
 test-all: ## the tests with every supported Python that runs here

@@ -75,11 +75,17 @@ def test_an_interrupted_demo_leaves_no_process_and_the_next_cleans_up(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A shell starts what it runs in the background with SIGINT ignored.
+            preexec_fn=_heed_interrupts,
         ) as demo:
             _interrupt(demo, number)
     ended = manage("ledger", extra=demo_environ)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.count("canceled") >= 1, "the second demo canceled what the first left"
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _interrupt(demo: subprocess.Popen[str], number: signal.Signals) -> None:
