@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,18 +15,22 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 from django.db.models.functions import Now
 from django.test import override_settings
 
+from campaigns import lifecycle
 from sending import clock, events, handover, lanes, pauses, sql
 from sending.answers import Answer, Stage
+from sending.dispatcher import Dispatcher
 from sending.lanes import Lane
+from sending.limits.admission import Admission
 from sending.models import Send, TransportPause
 from sending.queue import Claimed
+from sending.ready import Ready
 from sending.shared import Shared
 from sending.sql.pauses import ERRORS
 from sending.transports import SMTPSession, TransportFailure
 from subscribers.conf import SMTP_BACKEND
 from tests.crash.conftest import Sink, wait_until
 
-from .rows import LEASE, assert_identity, campaign_to, held, kinds_of, row, status_of
+from .rows import LEASE, assert_identity, campaign_to, held, kinds_of, row, status_of, take
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -305,3 +310,67 @@ def test_a_probe_that_fails_for_the_relays_sake_spends_nobodys_attempt(
     assert_back(first, second)
     assert TransportPause.objects.exists(), "such an answer lifts nothing"
     assert lane.shared.ready.held() == []
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+def test_permits_that_were_not_used_in_time_are_not_used_later(
+    lane: Lane, relay: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay that stalls must not get what its limit had let through meanwhile all at once."""
+    monkeypatch.setattr(lanes, "PERMIT_LASTS", 0.2)
+    monkeypatch.setattr(lane.shared.limits, "concerns", lambda alias, rows: True)
+    send = SMTPSession.send
+
+    def stalling(session: SMTPSession, message: Any) -> Answer:
+        time.sleep(0.4)
+        return send(session, message)
+
+    monkeypatch.setattr(SMTPSession, "send", stalling)
+    campaign = campaign_to(0)
+    sends = [row(campaign, "claimed") for _ in range(3)]
+    give(lane, *sends)
+    assert lane.step(timeout=0)
+    assert recipients(relay) == [sends[0].email], "one goes, whatever the time"
+    assert_back(*sends[1:])
+    assert_has_nothing(lane)
+
+
+@pytest.mark.parametrize("verb", ["pause", "cancel"])
+def test_rows_in_the_line_of_a_limit_leave_it_with_their_campaign(lane: Lane, verb: str) -> None:
+    """They would wait there for hours, and take the permits of others of the same limit."""
+    shared = lane.shared
+    dispatcher = Dispatcher(shared, [lane])
+    shared.worker_id = 1
+    campaign, other = campaign_to(0), campaign_to(0)
+    waiting, staying = row(campaign), row(other)
+    shared.ready = Ready(lines=shared.limits.lines)
+    claimed = take([campaign.pk, other.pk], 2)
+    shared.ready.put((r.alias, r) for r in claimed)
+    for r in shared.ready.drain():
+        shared.ready.wait([(r, "account:1")])
+    shared.limits.lines.pace("account:1", clock.now() + 3600, 1)
+
+    getattr(lifecycle, verb)(campaign)
+    dispatcher.step()
+    assert status_of(waiting) == {"pause": "queued", "cancel": "canceled"}[verb]
+    assert status_of(staying) == "claimed"
+    assert [r.id for r in shared.ready.held()] == [staying.pk]
+
+
+def test_a_probe_is_not_used_up_by_a_row_that_has_no_permit(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = lane.shared
+    (claimed,) = give(lane, row(campaign_to(0), "claimed"))
+    pauses.pause("default", None, Answer(Stage.DOT, None), stage=ERRORS, words="errors")
+    TransportPause.objects.update(probe_at=Now() - timedelta(seconds=1))
+    shared.pauses.refresh()
+    monkeypatch.setattr(shared.limits, "concerns", lambda alias, rows: True)
+    monkeypatch.setattr(
+        shared.limits, "admit", lambda alias, rows: Admission(waiting=[(claimed, "account:1")])
+    )
+    assert lane.step(timeout=0)
+    shared.pauses.refresh()
+    assert TransportPause.objects.get().failures == 1, "the probe was given back, unused"

@@ -266,7 +266,7 @@ def test_after_a_cancel_the_log_does_not_read_like_a_failure(
 
 
 def test_a_campaign_that_began_after_the_count_is_unknown_not_nothing() -> None:
-    display = Display(io.StringIO())
+    display = Lines(io.StringIO())
     empty = remaining(total=0, open=0)
     assert display.combine(0.0, {}, empty, []).total == 0
     assert display.combine(1.0, {"sent": 5}, empty, []).total is None

@@ -6,7 +6,7 @@ import pytest
 
 from sending import clock
 from sending.limits.complaints import LONGEST_CLOSED, closed_for
-from sending.limits.slow_rates import SLOWEST, SPAN, Observed, faster, first_slow_down, slower
+from sending.limits.slow_rates import SLOWEST, SPAN, Observed, first_slow_down, slower
 
 
 @pytest.mark.parametrize(
@@ -18,41 +18,11 @@ def test_slower(rate: float, after: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "usual", "ceiling", "after"),
-    [
-        (8.0, 20.0, None, 10.0),
-        (16.0, 20.0, None, None),
-        (19.0, 20.0, None, None),
-        (8.0, None, 40.0, 10.0),
-        (32.0, None, 40.0, None),
-        (8.0, None, None, None),
-        (SLOWEST, 1.0, None, SLOWEST * 1.25),
-    ],
-)
-def test_faster(
-    rate: float, usual: float | None, ceiling: float | None, after: float | None
-) -> None:
-    assert faster(rate, usual, ceiling) == (None if after is None else pytest.approx(after))
-
-
-@pytest.mark.parametrize(
     ("observed", "rate", "ceiling"),
     [(40.0, 20.0, 160.0), (1.0, 0.5, 4.0), (0.01, 0.5, 4.0), (0.0, 0.5, 4.0)],
 )
 def test_first_slow_down(observed: float, rate: float, ceiling: float) -> None:
     assert first_slow_down(observed) == (rate, ceiling)
-
-
-def test_every_slow_down_ends() -> None:
-    rate, ceiling = first_slow_down(200.0)
-    for _ in range(20):
-        rate = slower(rate)
-    steps = 0
-    raised: float | None = rate
-    while raised is not None:
-        rate, raised, steps = raised, faster(raised, None, ceiling), steps + 1
-    assert ceiling / 1.25 <= rate < ceiling
-    assert steps < 60
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""The SMTP backend before a scripted server, and what it says of a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sending.outcomes import Answer, Outcome, Stage, classify
+from sending.smtp import EmailBackend, SMTPFailure
+
+from .scripted_smtp import Peer, Server, Talk
+
+DATA = b"Subject: hello\r\n\r\nbody\r\n"
+
+
+def backend(server: Server | int, **options: Any) -> EmailBackend:
+    port = server if isinstance(server, int) else server.port
+    return EmailBackend(
+        host="127.0.0.1",
+        port=port,
+        **{
+            "timeout": 10,
+            "reply_timeout": 10,
+            "connect_timeout": 10,
+            "local_hostname": "client.example.org",
+            **options,
+        },
+    )
+
+
+def deliver(relay: EmailBackend, to: str = "a@example.org", data: bytes = DATA) -> Answer:
+    return relay.deliver("s@example.org", to, data)
+
+
+def failure(relay: EmailBackend, **message: Any) -> Answer:
+    with pytest.raises(SMTPFailure) as caught:
+        deliver(relay, **message)
+    return caught.value.answer
+
+
+def outcome(said: Answer) -> Outcome:
+    return classify(said.stage, said.code, said.enhanced, said.text).outcome
+
+
+def until(stage: Stage) -> Talk:
+    """Behave well up to where the client waits for this stage's reply."""
+
+    def talk(peer: Peer) -> None:
+        if stage is Stage.GREETING:
+            return
+        peer.say(b"220 ready")
+        if stage is Stage.EHLO:
+            peer.line()
+            return
+        peer.offer()
+        for at in (Stage.MAIL, Stage.RCPT):
+            peer.line()
+            if stage is at:
+                return
+            peer.say(b"250 ok")
+        peer.line()
+        if stage is Stage.DATA:
+            return
+        peer.say(b"354 go")
+        peer.body()
+
+    return talk
