@@ -45,8 +45,9 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     lift_tried = ""
 
     def is_shared(self, obj: Any) -> bool:
-        """Whether it holds back others' mail too: one tenant's staff do not lift it."""
-        raise NotImplementedError
+        """Whether it holds back others' mail too: one tenant's staff do not lift it. Unless a
+        page knows better, it does."""
+        return True
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return (
@@ -61,8 +62,9 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
         return every if ids is None else self.concerning(every, ids)
 
     def concerning(self, every: QuerySet[Any], ids: list[int]) -> QuerySet[Any]:
-        """Those of ``every`` that hold back mail of these accounts."""
-        raise NotImplementedError
+        """Those of ``every`` that hold back mail of these accounts. Unless a page knows better,
+        staff of accounts see none."""
+        return every.none()
 
     def render_change_form(
         self,
@@ -236,7 +238,7 @@ class RateLimitAdmin(Liftable):
         return not _is_account(obj)
 
     def concerning(self, every: QuerySet[Any], ids: list[int]) -> QuerySet[Any]:
-        return every.filter(key__in=slow_downs.keys_of(ids))
+        return every.filter(key__in=slow_downs.keys_of_accounts(ids))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and obj.slowed_at is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from . import sql
@@ -24,6 +25,9 @@ class Note:
     known: bool = True
     attempt: int | None = None
     by_name: str = ""
+    #: What a provider told: its id of the event, stored once, and when it happened.
+    event_id: str | None = None
+    at: datetime | None = None
 
 
 def record(cursor: Any, notes: Sequence[Note]) -> None:
@@ -44,5 +48,7 @@ def record(cursor: Any, notes: Sequence[Note]) -> None:
             "knowns": [n.known for n in notes],
             "attempts": [n.attempt for n in notes],
             "by_names": [n.by_name for n in notes],
+            "event_ids": [n.event_id for n in notes],
+            "ats": [n.at for n in notes],
         },
     )

@@ -74,12 +74,14 @@ class Unflushed:
     refused: int = 0
     in_a_row: int = 0
     refusal: str = ""
+    complained: int = 0
 
     def add(self, later: Unflushed) -> None:
-        self.in_a_row = later.in_a_row + (0 if later.accepted else self.in_a_row)
+        self.in_a_row = later.in_a_row + (0 if later.accepted > 0 else self.in_a_row)
         self.accepted += later.accepted
         self.bounced += later.bounced
         self.refused += later.refused
+        self.complained += later.complained
         self.refusal = later.refusal or self.refusal
 
 
@@ -200,6 +202,12 @@ class Brake:
                 self.urgent = True
             raise
 
+    def keep(self, campaign_id: int, reason: str) -> None:
+        """It could not be paused now, since somebody decides about it: the next ``flush`` says
+        so again."""
+        with self._lock:
+            self._blocked.setdefault(campaign_id, reason)
+
     def _write(self, counted: dict[int, Unflushed]) -> list[tuple[int, str]]:
         ids = sorted(counted)
         with transaction.atomic(), connection.cursor() as cursor:
@@ -224,6 +232,7 @@ def add(cursor: Any, counted: dict[int, Unflushed]) -> None:
             "accepted": [r.accepted for r in rows],
             "bounced": [r.bounced for r in rows],
             "refused": [r.refused for r in rows],
+            "complained": [r.complained for r in rows],
             "in_a_row": [r.in_a_row for r in rows],
             "refusals": [r.refusal for r in rows],
         },

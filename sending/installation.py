@@ -7,6 +7,7 @@ import uuid
 from subscribers.conf import conf
 
 from .models import Installation
+from .providers.table import installation_tag
 
 
 def installation() -> Installation:
@@ -22,6 +23,6 @@ def namespace() -> uuid.UUID:
 
 
 def tag() -> str:
-    """What tells this installation's messages from another's in a provider's tracking events:
-    16 hexadecimal digits, sent along as metadata beside the job id."""
-    return namespace().hex[:16]
+    """What tells this installation's messages from another's in a provider's tracking events;
+    sent along as metadata beside the job id."""
+    return installation_tag(namespace())

@@ -35,6 +35,7 @@ from subscribers.models import Account
 
 from . import ledger, notice_texts, sql
 from .brakes import LEAST_BOUNCES, LEAST_COMPLAINTS, judge_rates
+from .connections import LOST
 from .health import totals_of
 from .models import Send
 from .notice_texts import Notice
@@ -92,6 +93,19 @@ def _tell(statement: str, given: dict[str, Any], make: Maker) -> int:
 
 
 def _tell_one(campaign_id: int, make: Maker) -> int:
+    """One that can't be told keeps none of the others: a fault of ours, and said in the log."""
+    try:
+        return _tell_now(campaign_id, make)
+    except LOST:
+        raise
+    except Exception:
+        log.exception(
+            "a notice can't be made", extra={"event": "notice_error", "campaign": campaign_id}
+        )
+        return 0
+
+
+def _tell_now(campaign_id: int, make: Maker) -> int:
     """In one transaction: look again behind the lock, queue, and remember that it is told."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.READ_COMMITTED)

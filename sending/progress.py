@@ -8,6 +8,7 @@ thread of its own, and what the display gets wrong stays in the display.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -65,7 +66,7 @@ class Reading:
     reasons: Sequence[str]
 
 
-class Display:
+class Display(ABC):
     """A context manager; ``stream`` is where log lines go while it is open."""
 
     stream: TextIO
@@ -88,6 +89,7 @@ class Display:
         trace: TracebackType | None,
     ) -> None:
         """Nothing to close."""
+        return None
 
     def show(self, sender: Sender) -> None:
         """Show how far it is. Called about twice a second; returns at once and never raises."""
@@ -101,9 +103,9 @@ class Display:
                     "progress can't be shown", extra={"event": "progress_error"}, exc_info=True
                 )
 
+    @abstractmethod
     def present(self, sender: Sender) -> None:
         """Show it; may raise."""
-        raise NotImplementedError
 
     def read(self, sender: Sender) -> Reading:
         """The moment's figures, from memory alone."""

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from campaigns.gate import try_shared
 from subscribers.conf import conf
 from subscribers.models import Suppression
-from subscribers.suppression import suppress
+from subscribers.suppression import Entry, suppress_all
 
 from . import events, sql
 from .answers import said
@@ -163,22 +163,24 @@ def settle(
                     "doubt_wait": doubt_wait,
                 },
             )
-            # By address: two lots that suppress the same people take the locks in one order.
-            changed = sorted(cursor.fetchall(), key=lambda r: (r[3] or "", r[0]))
+            changed = cursor.fetchall()
             by_token = {s.token: s for s in others}
             _reopen(
                 by_token[row[5]] for row in changed if row[1] == "retry" and row[6] == "in_doubt"
             )
-            notes = []
+            notes: list[events.Note] = []
+            dead: list[Entry] = []
             for row_id, status, account_id, email, attempts, token, _was in changed:
                 became[row_id] = status
                 told = by_token[token]
                 notes.append(_note(told, account_id, status, attempts))
                 if told.suppress and status == "bounced" and email:
-                    suppress_dead(account_id, email, told.answer)
+                    dead.append(_dead(account_id, email, told.answer))
             events.record(cursor, notes)
             full = [r for r in changed if r[1] == "failed" and _ended_full(by_token[r[5]])]
-            _suppress_full(cursor, [(r[2], r[3]) for r in full if r[3]])
+            dead += _full_again(cursor, [(r[2], r[3]) for r in full if r[3]])
+            # All at once, in one order of the addresses: two lots never wait in a circle.
+            suppress_all(dead)
     return became
 
 
@@ -190,11 +192,11 @@ def _ended_full(told: Settlement) -> bool:
     )
 
 
-def _suppress_full(cursor: Any, people: list[tuple[int, str]]) -> None:
-    """Suppress those whose mailbox was full to the end in so many campaigns in a row: nobody
-    reads it any more. In the transaction of the last one's outcome."""
+def _full_again(cursor: Any, people: list[tuple[int, str]]) -> list[Entry]:
+    """Those of ``people`` (account, address) whose mailbox was full to the end in so many campaigns
+    in a row: nobody reads it any more."""
     if not people:
-        return
+        return []
     times = conf.MAILBOX_FULL_CAMPAIGNS
     given = {
         "accounts": [account for account, _ in people],
@@ -202,9 +204,11 @@ def _suppress_full(cursor: Any, people: list[tuple[int, str]]) -> None:
         "campaigns": times,
     }
     cursor.execute(sql.FULL_AGAIN, given)
-    for account_id, email in cursor.fetchall():
-        evidence = f"mailbox full in {times} campaigns in a row"
-        suppress(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence=evidence)
+    evidence = f"mailbox full in {times} campaigns in a row"
+    return [
+        Entry(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence)
+        for account_id, email in cursor.fetchall()
+    ]
 
 
 def _reopen(late: Iterable[Settlement]) -> None:
@@ -214,10 +218,10 @@ def _reopen(late: Iterable[Settlement]) -> None:
         reopen_for_row(campaign_id)
 
 
-def suppress_dead(account_id: int, email: str, answer: Answer) -> None:
-    """Suppress a dead address, in the caller's transaction, with the reply as evidence."""
+def _dead(account_id: int, email: str, answer: Answer) -> Entry:
+    """A dead address, with the reply as evidence."""
     evidence = said(answer.code, answer.enhanced, answer.text)
-    suppress(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence=evidence[:500])
+    return Entry(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence[:500])
 
 
 def _columns(settlements: Sequence[Settlement]) -> dict[str, list[object]]:

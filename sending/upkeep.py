@@ -191,10 +191,12 @@ class Upkeep(threading.Thread):
         shared, paused = self.shared, False
         pulled = [*shared.brake.flush(), *health.look(shared.campaign_id)]
         for campaign_id, reason in dict(pulled).items():
-            with contextlib.suppress(GateBusy):  # the counts stay: the next look comes soon
+            try:
                 if health.pause(campaign_id, reason):
                     health.log_pause(campaign_id, reason)
                     paused = True
+            except GateBusy:
+                shared.brake.keep(campaign_id, reason)
         return paused
 
     def finish_all(self) -> bool:

@@ -57,13 +57,6 @@ class AddressField(forms.CharField):
             raise ValidationError(str(error)) from error
 
 
-WAITS_HELP = (
-    "Before the 2nd, the 3rd, ... attempt, separated by commas; the last one repeats. Each is "
-    "spread by a fifth either way, and a time that the other side asks for wins. Blank: 30, 120, "
-    "480, 1800, 3600."
-)
-
-
 class WaitsField(forms.CharField):
     """Seconds separated by commas, as a list of whole numbers; each of them 1 second to a day."""
 
@@ -107,41 +100,16 @@ class AccountForm(forms.ModelForm):
         required=False,
         label="Waits (seconds)",
         widget=AdminTextInputWidget(attrs={"placeholder": "30, 120, 480, 1800, 3600"}),
-        help_text=WAITS_HELP,
+        help_text=Account._meta.get_field("retry_waits").help_text,
     )
 
     class Meta:
         model = Account
         fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
-        labels = {
-            "notices": "Mail its members",
-            "max_per_hour": "Messages an hour",
-            "retry_waits": "Waits (seconds)",
-            "max_attempts": "Attempts",
-            "max_bounce_rate": "Bounces (%)",
-            "max_complaint_rate": "Complaints (%)",
-            "max_refusals": "Refusals in a row",
-        }
         widgets = {
             "max_per_hour": AdminBigIntegerFieldWidget(),
             "max_bounce_rate": AdminIntegerFieldWidget(attrs={"step": "0.01"}),
             "max_complaint_rate": AdminIntegerFieldWidget(attrs={"step": "0.01"}),
-        }
-        help_texts = {
-            "notices": "When a campaign is paused by a brake, is finished, or has messages in "
-            "doubt.",
-            "max_per_hour": "The most that this account sends, campaigns and single messages "
-            "together, spread evenly over the hour. Blank: no limit of its own; its transport's "
-            "still holds.",
-            "max_attempts": "How often a message is tried that is refused for now (greylisting, a "
-            "full mailbox, a busy server) before it has failed. 1 to 20.",
-            "retry_waits": WAITS_HELP,
-            "max_bounce_rate": "Dead addresses, of the recipients who were tried so far. Providers "
-            "look into an account at about 5 %.",
-            "max_complaint_rate": "People who called it spam, of those who got it so far. The "
-            "large mailbox providers ask for less than 0.1 %.",
-            "max_refusals": "Messages one after another that are refused because of the sender, "
-            "not of the recipient: a blocked address, the content, a used up quota.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -357,7 +357,3 @@ class Limits:
         """Transports of which this process has no session and may open none: others have them.
         Nothing is to be claimed for them, and what was is to be given back."""
         return self.shares.without()
-
-    def sessions(self, alias: str) -> int | None:
-        """Up to how many sessions of a transport this process may open now; None: any number."""
-        return self.shares.may_hold(alias)

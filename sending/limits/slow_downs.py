@@ -33,7 +33,7 @@ def limit_keys(account_id: int, alias: str) -> tuple[str, str]:
     return account_key(account_id), transport_key(alias)
 
 
-def keys_of(account_ids: list[int]) -> list[str]:
+def keys_of_accounts(account_ids: list[int]) -> list[str]:
     """The limits that concern these accounts: their own and their transports'."""
     used = Account.objects.filter(pk__in=account_ids).values_list("pk", "transport")
     return sorted({key for pk, alias in used for key in limit_keys(pk, alias)})

@@ -1,8 +1,8 @@
 """How fast to go on when the other side asks to slow down, and how that ends; pure.
 
 Multiplicative decrease and increase, as mailbox providers advise for 421 and 4.7.x replies:
-halve, wait, and come back in steps. ``sending.sql.limits`` says the same in SQL, where workers
-agree on it.
+halve, wait, and come back in steps. Workers agree on each step in the database
+(``SLOW_DOWN``, ``RAISE`` and ``FORGET_SLOW_DOWN`` of ``sending.sql.limits``).
 """
 
 from __future__ import annotations
@@ -32,14 +32,6 @@ SPAN = 5.0
 def slower(rate: float) -> float:
     """The next rate after a complaint, messages a second."""
     return max(SLOWEST, rate * DECREASE)
-
-
-def faster(rate: float, usual: float | None, ceiling: float | None) -> float | None:
-    """The next rate after ``RECOVERY`` seconds without a complaint; None: the slow-down is over,
-    at the usual rate or, where there is none, without any."""
-    raised = rate * INCREASE
-    end = usual if usual is not None else ceiling
-    return None if end is None or raised >= end else raised
 
 
 def first_slow_down(observed: float) -> tuple[float, float]:

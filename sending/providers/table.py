@@ -187,7 +187,7 @@ def campaign_key(namespace: UUID, job_id: str, campaign_id: int | None, repeats:
 
 
 def installation_tag(namespace: UUID) -> str:
-    """What ``sending.installation.tag`` gives for the installation of this namespace."""
+    """16 hexadecimal digits that stand for the installation of this namespace."""
     return namespace.hex[:16]
 
 

@@ -62,9 +62,14 @@ RETURNING s.id, s.account_id"""
 
 # Nothing settles it by itself any more: for evidence, or a person.
 HOLD = f"""
+WITH chosen AS MATERIALIZED (
+    SELECT s.id FROM {SEND} s
+    WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+      AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
+    ORDER BY s.id FOR NO KEY UPDATE OF s
+)
 UPDATE {SEND} s SET settle_at = NULL, replay_until = NULL
-WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
-  AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
+FROM chosen WHERE s.id = chosen.id
 RETURNING s.id, s.account_id"""
 
 # What is due to be settled, and how: replayed while that is harmless, else by the account's

@@ -11,25 +11,28 @@ from __future__ import annotations
 
 from .tables import ACCOUNT, CAMPAIGN, HEALTH, SEND
 
-# One process's counts since it last told them. The campaign's row is held, so that one that is
-# deleted at this moment is left out instead of failing everybody's counts at the commit; both
-# locks are taken in the order of the campaigns. An acceptance begins the row of refusals anew.
+# One process's counts since it last told them, or what providers told by webhook. The campaign's
+# row is held, so that one that is deleted at this moment is left out instead of failing
+# everybody's counts at the commit; both locks are taken in the order of the campaigns. An
+# acceptance begins the row of refusals anew.
 ADD = f"""
 INSERT INTO {HEALTH} AS h
     (campaign_id, accepted, bounced, refused, complained, in_a_row, base, updated)
-SELECT c.id, u.accepted, u.bounced, u.refused, 0, u.in_a_row,
+SELECT c.id, u.accepted, u.bounced, u.refused, u.complained, u.in_a_row,
     CASE WHEN u.refusal = '' THEN '{{}}'::jsonb
         ELSE jsonb_build_object('refusal', u.refusal) END,
     clock_timestamp()
 FROM unnest(%(campaigns)s::bigint[], %(accepted)s::bigint[], %(bounced)s::bigint[],
-        %(refused)s::bigint[], %(in_a_row)s::int[], %(refusals)s::text[])
-    AS u (campaign, accepted, bounced, refused, in_a_row, refusal)
+        %(refused)s::bigint[], %(complained)s::bigint[], %(in_a_row)s::int[],
+        %(refusals)s::text[])
+    AS u (campaign, accepted, bounced, refused, complained, in_a_row, refusal)
 JOIN {CAMPAIGN} c ON c.id = u.campaign
 ORDER BY c.id FOR KEY SHARE OF c
 ON CONFLICT (campaign_id) DO UPDATE SET
     accepted = h.accepted + excluded.accepted,
     bounced = h.bounced + excluded.bounced,
     refused = h.refused + excluded.refused,
+    complained = h.complained + excluded.complained,
     in_a_row = excluded.in_a_row + CASE WHEN excluded.accepted > 0 THEN 0 ELSE h.in_a_row END,
     base = h.base || excluded.base,
     updated = excluded.updated"""

@@ -81,14 +81,17 @@ WHERE (s.claim_token = o.token AND (s.status = 'sending'
 ORDER BY o.place"""
 
 EVENT_INSERT = f"""
-INSERT INTO {EVENT} (send_id, account_id, kind, stage, code, enhanced, text, reason, known,
-    attempt, by_name, at)
-SELECT o.id, o.account_id, o.kind, o.stage, o.code, o.enhanced, o.text, o.reason, o.known,
-    o.attempt, o.by_name, clock_timestamp()
+INSERT INTO {EVENT} (send_id, account_id, kind, event_id, stage, code, enhanced, text, reason,
+    known, attempt, by_name, at)
+SELECT o.id, o.account_id, o.kind, o.event_id, o.stage, o.code, o.enhanced, o.text, o.reason,
+    o.known, o.attempt, o.by_name, COALESCE(o.at, clock_timestamp())
 FROM unnest(%(ids)s::bigint[], %(accounts)s::bigint[], %(kinds)s::text[], %(stages)s::text[],
     %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[], %(reasons)s::text[],
-    %(knowns)s::boolean[], %(attempts)s::smallint[], %(by_names)s::text[])
-    AS o(id, account_id, kind, stage, code, enhanced, text, reason, known, attempt, by_name)"""
+    %(knowns)s::boolean[], %(attempts)s::smallint[], %(by_names)s::text[],
+    %(event_ids)s::text[], %(ats)s::timestamptz[])
+    AS o(id, account_id, kind, stage, code, enhanced, text, reason, known, attempt, by_name,
+        event_id, at)
+ON CONFLICT (event_id) DO NOTHING"""
 
 # Whose mailbox was full in so many campaigns in a row, the one just ended included: nobody reads
 # it any more.
@@ -100,8 +103,7 @@ WHERE %(campaigns)s = (SELECT count(*) FROM (
     WHERE s.account_id = t.account AND s.email_lower = lower(t.email COLLATE "C")
       AND s.campaign_id IS NOT NULL AND s.status IN ('sent', 'failed', 'bounced')
     ORDER BY s.id DESC LIMIT %(campaigns)s) r
-    WHERE r.status = 'failed' AND r.reason = 'mailbox_full')
-ORDER BY t.email"""
+    WHERE r.status = 'failed' AND r.reason = 'mailbox_full')"""
 
 # Never started, known for certain: back to where it came from, the attempt refunded.
 GIVE_BACK = f"""

@@ -13,6 +13,8 @@ SUBSCRIBER = "sendonce_subscribers_subscriber"
 MEMBERSHIP = "sendonce_subscribers_membership"
 SUPPRESSION = "sendonce_subscribers_suppression"
 PAUSE = "sendonce_sending_transportpause"
+PROVIDER_EVENT = "sendonce_sending_providerevent"
+COUNT = "sendonce_sending_webhookcount"
 LIMIT = "sendonce_sending_ratelimit"
 HEALTH = "sendonce_sending_campaignhealth"
 

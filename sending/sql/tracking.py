@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import EVENT, HEALTH, SEND
-
-PROVIDER_EVENT = "sendonce_sending_providerevent"
-COUNT = "sendonce_sending_webhookcount"
+from .tables import COUNT, EVENT, PROVIDER_EVENT, SEND
 
 # In order of the id, so that two requests that bring the same events wait for each other and not
 # in a circle. What is told twice within a request is one row, too.
@@ -77,31 +74,6 @@ WHERE s.id = o.id AND s.status = o.was"""
 CONFIRM_SENT = f"""
 UPDATE {SEND} SET reason = ''
 WHERE id = ANY(%(ids)s::bigint[]) AND status = 'sent' AND reason = 'treated_as_sent'"""
-
-TRACKED_EVENTS = f"""
-INSERT INTO {EVENT} (send_id, account_id, kind, event_id, stage, code, enhanced, text, reason,
-    known, by_name, at)
-SELECT o.id, o.account_id, o.kind, o.event_id, 'webhook', o.code, o.enhanced, o.text, o.reason,
-    true, '', o.at
-FROM unnest(%(ids)s::bigint[], %(accounts)s::bigint[], %(kinds)s::text[], %(event_ids)s::text[],
-    %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[], %(reasons)s::text[],
-    %(ats)s::timestamptz[])
-    AS o(id, account_id, kind, event_id, code, enhanced, text, reason, at)
-ON CONFLICT (event_id) DO NOTHING"""
-
-HEALTH_UP = f"""
-INSERT INTO {HEALTH} AS h (campaign_id, accepted, bounced, complained, refused, base, updated)
-SELECT o.campaign, -(o.bounced + o.refused), o.bounced, o.complained, o.refused,
-    CASE WHEN o.refusal = '' THEN '{{}}'::jsonb
-        ELSE jsonb_build_object('refusal', o.refusal) END, clock_timestamp()
-FROM unnest(%(campaigns)s::bigint[], %(bounced)s::bigint[], %(complained)s::bigint[],
-        %(refused)s::bigint[], %(refusals)s::text[])
-    AS o(campaign, bounced, complained, refused, refusal)
-ORDER BY o.campaign
-ON CONFLICT (campaign_id) DO UPDATE SET accepted = h.accepted + excluded.accepted,
-    bounced = h.bounced + excluded.bounced, complained = h.complained + excluded.complained,
-    refused = h.refused + excluded.refused, base = h.base || excluded.base,
-    updated = excluded.updated"""
 
 # Of an erased person no address stays behind.
 MARK_APPLIED = f"""

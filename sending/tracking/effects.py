@@ -7,18 +7,18 @@ locks: what is read here can't change before it is written.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from subscribers.addresses import lower
 from subscribers.consent import unsubscribe
 from subscribers.models import Subscriber, Suppression
-from subscribers.suppression import suppress
+from subscribers.suppression import Entry, suppress_all
 
+from .. import events, health
 from ..answers import Reason, Stage
+from ..health import Unflushed
 from ..providers.table import Speaks
 from ..sql import tracking as statements
 from ..transports import transport
@@ -46,8 +46,12 @@ REASONS = {
 }
 
 
-#: Kinds that suppress or unsubscribe somebody.
-_HURT = frozenset({HARD_BOUNCE, COMPLAINED, UNSUBSCRIBED})
+#: Kinds that suppress somebody, and as what.
+_SUPPRESSED_AS = {
+    HARD_BOUNCE: Suppression.Reason.HARD_BOUNCE,
+    COMPLAINED: Suppression.Reason.COMPLAINT,
+    UNSUBSCRIBED: Suppression.Reason.UNSUBSCRIBED,
+}
 #: By how much a provider's clock and the database's may differ.
 _SKEW = timedelta(minutes=1)
 
@@ -90,10 +94,8 @@ class _Effects:
     confirmed: list[int] = field(default_factory=list)
     notes: list[tuple[_Send, Tracked]] = field(default_factory=list)
     people: list[tuple[_Send, Tracked]] = field(default_factory=list)
-    bounced: Counter[int] = field(default_factory=Counter)
-    complained: Counter[int] = field(default_factory=Counter)
-    refused: Counter[int] = field(default_factory=Counter)
-    refusals: dict[int, str] = field(default_factory=dict)
+    #: For the brakes, by campaign. What bounces or is refused was counted as accepted before.
+    counted: dict[int, Unflushed] = field(default_factory=dict)
 
 
 def write(
@@ -116,9 +118,9 @@ def write(
         results |= _fold(row, [e for e in mine if e.event_id not in before], effects, providers)
         results |= {e.id: Result.IGNORED for e in mine if e.event_id in before}
     _write_rows(cursor, effects)
-    _write_notes(cursor, effects)
+    events.record(cursor, [_note(send, event) for send, event in effects.notes])
     _write_people(effects)
-    _write_health(cursor, effects)
+    health.add(cursor, effects.counted)
     return results
 
 
@@ -136,7 +138,7 @@ def _fold(
         if not send.is_doubted and providers.is_another(send.via, event.esp):
             results[event.id] = Result.WRONG_PROVIDER
             continue
-        if event.kind in _HURT and not event.recipient:
+        if event.kind in _SUPPRESSED_AS and not event.recipient:
             # Whoever knows a job id and the shared secret must not suppress people by it alone.
             results[event.id] = Result.WRONG_RECIPIENT
             continue
@@ -152,14 +154,19 @@ def _fold(
             last = event
         now = decision.row
         effects.notes.append((send, event))
-        if event.kind in _HURT:
+        if event.kind in _SUPPRESSED_AS:
             effects.people.append((send, event))
         if send.campaign_id is not None:
-            effects.bounced[send.campaign_id] += decision.bounced
-            effects.complained[send.campaign_id] += decision.complained
-            if is_first and _speaks_of_us(event):
-                effects.refused[send.campaign_id] += 1
-                effects.refusals[send.campaign_id] = f"({event.esp} told): {event.text}"[:400]
+            refused = is_first and _speaks_of_us(event)
+            if decision.bounced or decision.complained or refused:
+                told = Unflushed(
+                    accepted=-(decision.bounced + refused),
+                    bounced=int(decision.bounced),
+                    refused=int(refused),
+                    complained=int(decision.complained),
+                    refusal=f"({event.esp} told): {event.text}"[:400] if refused else "",
+                )
+                effects.counted.setdefault(send.campaign_id, Unflushed()).add(told)
     if last is not None and now.status != send.status:
         effects.rows.append((send, str(now.status), last))
     elif send.reason == "treated_as_sent" and now.known & ARRIVED:
@@ -232,28 +239,21 @@ def _write_rows(cursor: Any, effects: _Effects) -> None:
     )
 
 
-def _write_notes(cursor: Any, effects: _Effects) -> None:
-    if not effects.notes:
-        return
-    replies = [reply_in(event.text) for _, event in effects.notes]
-    cursor.execute(
-        statements.TRACKED_EVENTS,
-        {
-            "ids": [send.id for send, _ in effects.notes],
-            "accounts": [send.account_id for send, _ in effects.notes],
-            "kinds": [event.kind for _, event in effects.notes],
-            "event_ids": [event.event_id for _, event in effects.notes],
-            "codes": [reply.code for reply in replies],
-            "enhanced": [reply.enhanced for reply in replies],
-            "texts": [_text(send, event) for send, event in effects.notes],
-            "reasons": [
-                str(reply.verdict(Stage.DOT).reason)
-                if event.kind == SOFT_BOUNCE and reply.is_coded
-                else REASONS.get(event.kind, "")
-                for (_, event), reply in zip(effects.notes, replies, strict=True)
-            ],
-            "ats": [event.at for _, event in effects.notes],
-        },
+def _note(send: _Send, event: Tracked) -> events.Note:
+    reply = reply_in(event.text)
+    coded = event.kind == SOFT_BOUNCE and reply.is_coded
+    reason = str(reply.verdict(Stage.DOT).reason) if coded else REASONS.get(event.kind, "")
+    return events.Note(
+        send_id=send.id,
+        account_id=send.account_id,
+        kind=event.kind,
+        stage="webhook",
+        code=reply.code,
+        enhanced=reply.enhanced,
+        text=_text(send, event),
+        reason=reason,
+        event_id=event.event_id,
+        at=event.at,
     )
 
 
@@ -263,48 +263,21 @@ def _text(send: _Send, event: Tracked) -> str:
 
 
 def _write_people(effects: _Effects) -> None:
-    """Suppress, in order of the address, so that two transactions that suppress the same people
-    never wait in a circle. The address is the row's, not the one that the event names."""
-    done: set[tuple[int, str]] = set()
-    for send, event in sorted(
-        effects.people, key=lambda p: (p[0].account_id, lower(p[0].email or ""), p[1].id)
-    ):
+    """Suppress, and unsubscribe. The address is the row's, not the one that the event names; the
+    person's may be another by now."""
+    entries: dict[tuple[int, str], Entry] = {}
+    leaving: dict[int, str] = {}
+    for send, event in sorted(effects.people, key=lambda p: p[1].id):
         # An erased person is suppressed already, by the hash.
-        if send.email is None or (send.id, event.kind) in done:
+        if send.email is None:
             continue
-        done.add((send.id, event.kind))
         evidence = f"{event.esp} told: {event.text or event.kind.replace('_', ' ')}"[:500]
-        if event.kind == UNSUBSCRIBED:
-            _unsubscribe(send, send.email, evidence)
-            continue
-        dead = event.kind == HARD_BOUNCE
-        suppress(
-            send.account_id,
-            send.email,
-            Suppression.Reason.HARD_BOUNCE if dead else Suppression.Reason.COMPLAINT,
-            evidence=evidence,
+        reason = _SUPPRESSED_AS[event.kind]
+        entries.setdefault(
+            (send.id, event.kind), Entry(send.account_id, send.email, reason, evidence)
         )
-
-
-def _unsubscribe(send: _Send, email: str, evidence: str) -> None:
-    if send.subscriber_id is not None:
-        person = Subscriber.objects.filter(pk=send.subscriber_id).first()
-        if person is not None:
-            unsubscribe(person, evidence=evidence)
-    # Their address may be another by now; the one that the message went to wants no more, either.
-    suppress(send.account_id, email, Suppression.Reason.UNSUBSCRIBED, evidence=evidence)
-
-
-def _write_health(cursor: Any, effects: _Effects) -> None:
-    campaigns = sorted(+effects.bounced | +effects.complained | +effects.refused)
-    if campaigns:
-        cursor.execute(
-            statements.HEALTH_UP,
-            {
-                "campaigns": campaigns,
-                "bounced": [effects.bounced[c] for c in campaigns],
-                "complained": [effects.complained[c] for c in campaigns],
-                "refused": [effects.refused[c] for c in campaigns],
-                "refusals": [effects.refusals.get(c, "") for c in campaigns],
-            },
-        )
+        if event.kind == UNSUBSCRIBED and send.subscriber_id is not None:
+            leaving.setdefault(send.subscriber_id, evidence)
+    suppress_all(entries.values())
+    for person in Subscriber.objects.filter(pk__in=leaving).order_by("pk"):
+        unsubscribe(person, evidence=leaving[person.pk])
