@@ -25,7 +25,6 @@ from campaigns import lifecycle
 from campaigns.errors import WrongState
 from campaigns.models import Campaign
 
-from . import pauses as pausing
 from . import sql
 from .answers import Answer, Outcome, Reason, Stage, Verdict, said
 from .brakes import USUAL_REFUSALS, Thresholds, Totals, judge, step
@@ -189,7 +188,7 @@ class Brake:
             self.urgent = False
         try:
             for alias, (words, answer) in broken.items():
-                pausing.pause(alias, None, answer, stage=ERRORS, words=words)
+                self.pauses.write(alias, None, answer, stage=ERRORS, words=words)
             found = self._write(counted) if counted else []
             return list({**blocked, **dict(found)}.items())
         except BaseException:

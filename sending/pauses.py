@@ -119,12 +119,22 @@ class Pauses:
     _known: dict[Whose, str] = field(default_factory=dict)
     #: Probes by message that are this process's and that no lane has begun yet.
     _untried: set[str] = field(default_factory=set)
+    #: What ``note`` has told and a read may not show yet, with its stage, and which of it is
+    #: committed: a read that began before the commit must not wipe it out.
+    _told: dict[Whose, str] = field(default_factory=dict)
+    _written: set[Whose] = field(default_factory=set)
+    #: What was lifted while a read was under way that may still show it.
+    _lifted: set[Whose] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> bool:
         """Read the pauses and the accounts' transports; take probes that are due. Returns whether
         any was."""
         accounts = dict(Account.objects.values_list("pk", "transport"))
+        with self._lock:
+            shown, self._written = self._written, set()
+            self._told = {whose: s for whose, s in self._told.items() if whose not in shown}
+            self._lifted.clear()
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
                 sql.TAKE_PROBES,
@@ -141,12 +151,14 @@ class Pauses:
             cursor.execute(RETURN_PROBES, {"aliases": untried})
             cursor.execute(sql.PAUSED)
             rows = cursor.fetchall()
-        blocked = {(alias, account) for alias, account, _, _ in rows} - probing
         with self._lock:
+            stages = {(alias, account): stage for alias, account, stage, _ in rows}
+            known = {whose: s for whose, s in stages.items() if whose not in self._lifted}
+            blocked = {*(known.keys() - probing), *self._told}
             self.accounts = accounts
             self.aliases = {alias for alias, account in blocked if account is None}
             self._blocked_accounts = {(a, acc) for a, acc in blocked if acc is not None}
-            self._known = {(alias, account): stage for alias, account, stage, _ in rows}
+            self._known = {**self._told, **known}
             self.reasons = [f"{alias}: {reason}" for alias, _, _, reason in rows]
         mine = {alias for alias, account in probing if account is None}
         by_message = {alias for alias in mine if self.probing(alias)}
@@ -211,15 +223,32 @@ class Pauses:
             return False
 
     def note(self, alias: str, account_id: int | None, stage: str = "") -> None:
-        """This process has just paused it, at this stage of a hand-over (or for errors in a row):
-        do not wait for the next refresh."""
+        """This process is about to pause it, at this stage of a hand-over (or for errors in a
+        row): nobody here goes on meanwhile. ``write`` does it."""
         with self._lock:
+            self._written.discard((alias, account_id))
+            self._lifted.discard((alias, account_id))
             if self._known.get((alias, account_id)) != ERRORS:
                 self._known[alias, account_id] = stage
+            self._told[alias, account_id] = self._known[alias, account_id]
             if account_id is None:
                 self.aliases.add(alias)
             else:
                 self._blocked_accounts.add((alias, account_id))
+
+    def write(
+        self,
+        alias: str,
+        account_id: int | None,
+        answer: Answer,
+        *,
+        stage: str | None = None,
+        words: str | None = None,
+    ) -> None:
+        """Pause what was noted, for everybody; arguments as of ``pause``."""
+        pause(alias, account_id, answer, stage=stage, words=words)
+        with self._lock:
+            self._written.add((alias, account_id))
 
     def knows(self, alias: str, account_id: int | None) -> bool:
         """Whether it counts as paused as far as this process knows; cheap."""
@@ -233,13 +262,16 @@ class Pauses:
 
     def worked(self, alias: str, account_id: int | None) -> None:
         """It took something (for ``account_id`` None: see ``lifts_at_open``): lift the pause."""
+        lift(alias, account_id)
         with self._lock:
+            self._lifted.add((alias, account_id))
+            self._told.pop((alias, account_id), None)
+            self._written.discard((alias, account_id))
             self._known.pop((alias, account_id), None)
             if account_id is None:
                 self.aliases.discard(alias)
             else:
                 self._blocked_accounts.discard((alias, account_id))
-        lift(alias, account_id)
 
 
 @dataclass

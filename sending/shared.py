@@ -12,7 +12,6 @@ from typing import TypeVar
 from campaigns.errors import GateBusy
 
 from . import clock, cluster, health
-from . import pauses as pausing
 from .compose import Composer
 from .connections import LOST, Busy, Pool
 from .doors import Doors
@@ -134,4 +133,4 @@ class Shared:
     def pause(self, alias: str, account_id: int | None, said: Answer) -> None:
         """Pause a transport for everybody; the dispatcher takes back what waits for it here."""
         self.pauses.note(alias, account_id, str(said.stage))
-        self.insist(lambda: pausing.pause(alias, account_id, said), "transport pause")
+        self.insist(lambda: self.pauses.write(alias, account_id, said), "transport pause")

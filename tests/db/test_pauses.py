@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.test import override_settings
 
@@ -15,7 +17,7 @@ from sending.answers import Answer, Stage
 from sending.models import TransportPause
 from sending.pauses import LastSuccess, Pauses, lift, pause
 from sending.queue import Claimed
-from sending.sql.pauses import ERRORS
+from sending.sql.pauses import ERRORS, PAUSED
 from subscribers.models import Account
 from tests.factories import AccountFactory, SendFactory
 
@@ -197,9 +199,12 @@ def test_lifting_one_pause_leaves_the_other() -> None:
 def test_the_process_that_pauses_does_not_wait_for_its_next_look(for_account: bool) -> None:
     account, other = _account("relay"), _account("relay")
     known = _known()
-    known.note("relay", account.pk if for_account else None)
+    whose = account.pk if for_account else None
+    known.note("relay", whose)
     assert known.blocks(account.transport, account.pk)
     assert known.blocks(other.transport, other.pk) is not for_account
+    known.write("relay", whose, LOST)
+    lift("relay", whose)
     known.refresh()
     assert not known.blocks(account.transport, account.pk), "the database says that it works"
 
@@ -365,3 +370,66 @@ def test_a_recent_success_is_recent_for_a_while(monkeypatch: pytest.MonkeyPatch)
     assert not last.recent("other")
     at = 105.1
     assert not last.recent("relay")
+
+
+@pytest.mark.django_db
+def test_what_is_about_to_be_paused_stays_so_through_a_read_that_cannot_show_it_yet() -> None:
+    known, account = _known(), _account("relay")
+    known.note("relay", None, ERRORS)
+    known.refresh()
+    assert known.blocks("relay", account.pk)
+    assert known.probing("relay"), "whoever gets through now must lift it"
+    known.write("relay", None, LOST, stage=ERRORS)
+    known.refresh()
+    assert known.blocks("relay", account.pk)
+    lift("relay", None)
+    known.refresh()
+    assert not known.blocks("relay", account.pk)
+
+
+def _while_it_reads(known: Pauses, happens: Callable[[], None]) -> None:
+    """``happens`` after ``refresh`` has read the pauses and before it takes note of them."""
+
+    def execute(run: Any, statement: Any, *rest: Any) -> Any:
+        found = run(statement, *rest)
+        if statement == PAUSED:
+            happens()
+        return found
+
+    with connection.execute_wrapper(execute):
+        known.refresh()
+
+
+@pytest.mark.django_db
+def test_a_pause_made_while_the_pauses_are_read_is_known() -> None:
+    known, account = _known(), _account("relay")
+
+    def breaks() -> None:
+        known.note("relay", None, ERRORS)
+        known.write("relay", None, LOST, stage=ERRORS)
+
+    _while_it_reads(known, breaks)
+    assert known.blocks("relay", account.pk)
+    assert known.knows("relay", None)
+    lift("relay", None)
+    known.refresh()
+    assert not known.blocks("relay", account.pk), "the next read shows it lifted"
+
+
+@pytest.mark.django_db
+def test_a_pause_lifted_while_the_pauses_are_read_does_not_come_back() -> None:
+    account = _account("relay")
+    pause("relay", None, LOST, stage=ERRORS)
+    pause("relay", account.pk, SENDER)
+    known = _known()
+
+    def works() -> None:
+        known.worked("relay", None)
+        known.worked("relay", account.pk)
+
+    _while_it_reads(known, works)
+    assert not known.blocks("relay", account.pk)
+    assert not known.knows("relay", None)
+    pause("relay", None, LOST, stage=ERRORS)
+    known.refresh()
+    assert known.blocks("relay", account.pk), "a later one is seen"
