@@ -24,7 +24,8 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_protect
 
-from subscribers.confirming import confirmation
+from subscribers.admin.confirming import confirmation
+from subscribers.audit import record
 
 from . import audience, lifecycle
 from .content import ContentError, compile_content
@@ -235,16 +236,23 @@ class VerbAdmin(admin.ModelAdmin):
                 # Its rows are canceled in many short transactions after the status: one around
                 # all would hold the campaign's gate closed, and every row locked, meanwhile.
                 act()
-                self.log_change(request, campaign, f"{verb.done}.")
+                with transaction.atomic():
+                    self._log(request, campaign, verb)
             else:
                 with transaction.atomic():
                     act()
-                    self.log_change(request, campaign, f"{verb.done}.")
+                    self._log(request, campaign, verb)
         except CampaignError as error:
             self.message_user(request, f"{campaign}: {error}.", messages.ERROR)
             return False
         self.message_user(request, f"{campaign}: {verb.done.lower()}.", messages.SUCCESS)
         return True
+
+    def _log(self, request: HttpRequest, campaign: Campaign, verb: Verb) -> None:
+        self.log_change(request, campaign, f"{verb.done}.")
+        act = f"campaign.{verb.name}"
+        told = {"campaign": campaign.pk}
+        record(campaign.account, act, subject=str(campaign), detail=told, request=request)
 
     # --- pages -------------------------------------------------------------------------------
 
@@ -269,8 +277,6 @@ class VerbAdmin(admin.ModelAdmin):
         context: dict[str, Any] = {
             "form": form,
             "people": people,
-            "segments": campaign.segments.all(),
-            "excluded": campaign.exclude_segments.all(),
             "sample": sample,
             "is_draft": campaign.status == Status.DRAFT,
             "zone": ZoneInfo(campaign.account.timezone),

@@ -14,6 +14,8 @@ class CampaignsConfig(AppConfig):
     def ready(self) -> None:
         from subscribers import hooks
 
+        from .content import template_error
         from .web_version import web_version
 
+        hooks.check_template.fill(template_error)
         hooks.web_version.fill(web_version)

@@ -127,12 +127,71 @@ def compile_content(draft: Draft, *, bulk: bool = True) -> CompiledContent:
         from_email=draft.from_email or account.from_email,
         from_name=draft.from_name or account.from_name,
         reply_to=draft.reply_to or account.reply_to,
-        account_fields={
-            "name": account.name,
-            "slug": account.slug,
-            "postal_address": account.postal_address,
-        },
+        account_fields=_account_fields(account),
     )
+
+
+def compile_message(account: Sender, *, subject: str, text: str, html: str = "") -> CompiledContent:
+    """A message to one person, whose merge templates are ready as they are; from the account.
+
+    Raises ``ContentError`` for a subject, a text or an HTML part (blank: text only) that can't be
+    sent, and for an account without a usable address.
+    """
+    for name, source in (("subject", subject), ("text", text)):
+        if not source.strip():
+            raise ContentError(name, "This must not be empty.")
+    if _CONTROL.search(subject):
+        raise ContentError("subject", "A subject can't contain line ends or control characters.")
+    for name, source in (("subject", subject), ("text", text), ("html", html)):
+        try:
+            compile_template(source, html=name == "html")
+        except SandboxError as error:
+            raise ContentError(name, error.message, error.line, error.column) from error
+    for refusal in _sender_refusals(account, "", "", ""):
+        raise refusal
+    return CompiledContent(
+        subject=subject,
+        preheader="",
+        html=html,
+        text=text,
+        from_email=account.from_email,
+        from_name=account.from_name,
+        reply_to=account.reply_to,
+        account_fields=_account_fields(account),
+    )
+
+
+def template_error(source: str, html: bool) -> str:
+    """What is wrong with a merge template, in words with its place; "" for nothing."""
+    try:
+        compile_template(source, html=html)
+    except SandboxError as error:
+        return str(error)
+    return ""
+
+
+def _account_fields(account: Sender) -> dict[str, str]:
+    return {
+        "name": account.name,
+        "slug": account.slug,
+        "postal_address": account.postal_address,
+    }
+
+
+def _sender_refusals(
+    account: Sender, from_email: str, from_name: str, reply_to: str
+) -> Iterator[ContentError]:
+    for name, address in (
+        ("from_email", from_email or account.from_email),
+        ("reply_to", reply_to or account.reply_to),
+    ):
+        if address or name == "from_email":
+            try:
+                validate_email(address)
+            except ValidationError:
+                yield ContentError(name, f"{address!r} is not an e-mail address.")
+    if _CONTROL.search(from_name or account.from_name):
+        yield ContentError("from_name", "A name can't contain line ends or control characters.")
 
 
 def _refusals(draft: Draft) -> Iterator[ContentError]:
@@ -141,16 +200,7 @@ def _refusals(draft: Draft) -> Iterator[ContentError]:
             yield ContentError(name, "This must not be empty.")
     if draft.body_format not in Campaign.BodyFormat.values:
         yield ContentError("body_format", f"There is no format {draft.body_format!r}.")
-    account: Sender = draft.account
-    for name in ("from_email", "reply_to"):
-        address = getattr(draft, name) or getattr(account, name)
-        if address or name == "from_email":
-            try:
-                validate_email(address)
-            except ValidationError:
-                yield ContentError(name, f"{address!r} is not an e-mail address.")
-    if _CONTROL.search(draft.from_name or account.from_name):
-        yield ContentError("from_name", "A name can't contain line ends or control characters.")
+    yield from _sender_refusals(draft.account, draft.from_email, draft.from_name, draft.reply_to)
     if _CONTROL.search(draft.subject):
         yield ContentError("subject", "A subject can't contain line ends or control characters.")
     for name in ("subject", "preheader", "body", "text_body"):

@@ -16,8 +16,9 @@ from subscribers.models import Account, Segment
 class Content(models.Model):
     """What is sent, compiled and frozen: merge templates, sender, and the account's fields.
 
-    Never changed after it was written; every send points to one, through its campaign or, for
-    a transactional message, by itself.
+    Never changed after it was written, save that a ``private`` one is emptied with the person whom
+    it was made for. Every send points to one, through its campaign or, for a transactional
+    message, by itself.
     """
 
     account = models.ForeignKey(Account, models.PROTECT, related_name="contents")
@@ -31,6 +32,8 @@ class Content(models.Model):
     account_fields = models.JSONField(
         default=dict, help_text="What templates see as {{ account }}: name, slug, postal_address."
     )
+    #: Came with one message and is nobody else's: its words may be about that person.
+    private = models.BooleanField(default=False, db_default=False, editable=False)
     created = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

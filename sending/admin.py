@@ -18,7 +18,9 @@ from django.utils import timezone
 
 from campaigns.models import Campaign
 from subscribers.admin import AddressSearch, StyledMedia
-from subscribers.confirming import confirmation
+from subscribers.admin.confirming import confirmation
+from subscribers.audit import record
+from subscribers.models import Account
 from subscribers.scoping import (
     AccountFilter,
     ReadOnly,
@@ -183,6 +185,8 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         decided = doubt.resolve(
             chosen, decision, by=request.user, failed=decision == doubt.SEND_AGAIN
         )
+        if decided:
+            _record(request, chosen, decision, decided)
         self.message_user(
             request,
             f"{page['title']}: {decided} of {len(chosen)} rows.",
@@ -236,6 +240,18 @@ def _warning(chosen: QuerySet[Any]) -> str:
         return reopens
     twice = "Whoever is in doubt may have got the message already and would get it twice."
     return f"{twice} {reopens}"
+
+
+def _record(request: HttpRequest, chosen: list[Send], decision: str, decided: int) -> None:
+    """Which rows it were is told by their own events, of the same moment."""
+    campaigns = {(send.account_id, send.campaign_id) for send in chosen}
+    for account in Account.objects.filter(pk__in={account_id for account_id, _ in campaigns}):
+        told = {
+            "chosen": sum(send.account_id == account.pk for send in chosen),
+            "decided": decided,
+            "campaigns": sorted(c for a, c in campaigns if a == account.pk and c is not None),
+        }
+        record(account, f"send.{decision}", detail=told, request=request)
 
 
 def _is_canceled(send: Send) -> bool:

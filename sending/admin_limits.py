@@ -18,6 +18,7 @@ from django.utils.formats import date_format
 from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
+from subscribers.audit import record
 from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
 
@@ -166,6 +167,7 @@ class TransportPauseAdmin(Liftable):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         pauses.lift_by_hand(obj.alias, obj.account_id)
+        record(obj.account, "transport.lift_pause", subject=obj.alias, request=request)
 
 
 class SlowedFilter(admin.SimpleListFilter):
@@ -245,6 +247,9 @@ class RateLimitAdmin(Liftable):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         slow_downs.lift(obj.pk)
+        whose = obj.key.removeprefix("account:") if _is_account(obj) else None
+        account = Account.objects.filter(pk=whose).first() if whose else None
+        record(account, "transport.lift_slow_down", subject=str(obj), request=request)
 
 
 @admin.register(CampaignHealth)

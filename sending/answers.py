@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 TEXT_LIMIT = 500
@@ -138,6 +138,19 @@ def said(code: int | None, enhanced: str, text: str) -> str:
     """The relay's words on one line, each part once: its text often begins with the code."""
     begun = text.startswith(enhanced) if enhanced else True
     return " ".join(filter(None, [str(code or ""), "" if begun else enhanced, text]))
+
+
+def unnamed(text: str, address: str | None) -> str:
+    """``text`` without ``address``, however it is spelt: for what is kept with a campaign or a
+    transport, where nobody would look for it when the person is erased."""
+    if not address or "@" not in text:
+        return text
+    return re.sub(re.escape(address), "(address)", text, flags=re.IGNORECASE)
+
+
+def unnamed_answer(said: Answer, address: str | None) -> Answer:
+    """``said`` with its text ``unnamed``."""
+    return replace(said, text=unnamed(said.text, address))
 
 
 def clean_text(text: str | bytes | None, limit: int = TEXT_LIMIT) -> str:

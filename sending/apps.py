@@ -15,7 +15,16 @@ class SendingConfig(AppConfig):
         from campaigns import hooks as campaign_hooks
         from subscribers import hooks as subscriber_hooks
 
-        from . import checks, ledger, status_limits, waits, withdraw  # noqa: F401
+        from . import (  # noqa: F401
+            checks,
+            erasure,
+            ledger,
+            personal_data,
+            status_limits,
+            transactional,
+            waits,
+            withdraw,
+        )
         from .tracking import webhooks
 
         campaign_hooks.open_rows.fill(ledger.has_open_rows)
@@ -24,4 +33,7 @@ class SendingConfig(AppConfig):
         campaign_hooks.brakes.fill(status_limits.brakes_in_words)
         campaign_hooks.waits.fill(waits.of_campaign)
         subscriber_hooks.withdraw_leavers.fill(withdraw.withdraw_leavers)
+        subscriber_hooks.send_message.fill(transactional.send_message)
+        subscriber_hooks.personal_data.fill(personal_data.personal_data)
+        subscriber_hooks.erase_personal_data.fill(erasure.erase_personal_data)
         webhooks.connect()

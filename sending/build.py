@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from campaigns.gate import try_shared
 from campaigns.models import Campaign
@@ -40,13 +40,31 @@ def next_size(size: int, inserted: int, smallest: int) -> int:
     return max(smallest, size // 4) if inserted * 2 > size else size
 
 
+#: SQLSTATE: somebody whom the chunk found was deleted before it could commit.
+_GONE = "23503"
+
+
 def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
     """Build the next chunk of at most ``size`` subscriber ids, or the closing sweep.
 
     None when there is nothing for this worker to do: the campaign is not ``sending``, is built
     already, somebody decides about it, or another worker moved the cursor first. One
-    transaction behind the gate (shared).
+    transaction behind the gate (shared); one in which somebody was erased or deleted meanwhile is
+    rolled back, and is to be repeated.
     """
+    try:
+        return _build_chunk(campaign_id, size)
+    except IntegrityError as error:
+        if getattr(error.__cause__, "sqlstate", None) != _GONE:
+            raise
+        log.info(
+            "somebody was deleted while a chunk was built, building it again",
+            extra={"event": "build_again", "campaign": campaign_id},
+        )
+        return Progress(inserted=0, done=False)
+
+
+def _build_chunk(campaign_id: int, size: int) -> Progress | None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.READ_COMMITTED)
         if try_shared(cursor, [campaign_id]):

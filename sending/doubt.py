@@ -30,7 +30,8 @@ def resolve(sends: Iterable[Send], decision: str, by: Any = None, *, failed: boo
     acceptance of the earlier hand-over that still comes makes the row ``sent`` and stops the
     repeat if it has not left. With ``failed`` it takes ``failed`` rows as well.
     A row whose lost worker may still live (its lease is not over, a minute at most) is left for
-    now, and so are rows of a campaign about which somebody decides at this moment.
+    now, and so are rows of a campaign about which somebody decides at this moment. Nothing of an
+    erased person is sent again.
     ``treat_as_sent`` closes them as ``sent``. Rows in other states, and rows of a canceled
     campaign for ``send_again``, are left as they are. Raises ``ValueError`` on another decision.
     """
@@ -52,12 +53,15 @@ def why_left(sends: Iterable[Send], decided: int) -> Counter[str]:
     ids = [send.pk for send in sends]
     left = Send.objects.filter(pk__in=ids, status__in=[Send.Status.IN_DOUBT, Send.Status.FAILED])
     canceled = left.filter(campaign__status=Campaign.Status.CANCELED).count()
-    held = left.exclude(campaign__status=Campaign.Status.CANCELED).count()
+    others = left.exclude(campaign__status=Campaign.Status.CANCELED)
+    erased = others.filter(email__isnull=True).count()
+    held = others.filter(email__isnull=False).count()
     return +Counter(
         {
             "the campaign is canceled, nothing of it is sent again": canceled,
+            "the person was erased, nothing is sent to them": erased,
             "the sender that held it may still live, try again in a minute": held,
-            "changed meanwhile": len(ids) - decided - canceled - held,
+            "changed meanwhile": len(ids) - decided - canceled - erased - held,
         }
     )
 

@@ -21,21 +21,9 @@ from subscribers.addresses import erased_hashes
 from . import events, sql
 from .connections import Busy, acknowledged
 from .queue import Claimed
+from .withheld import WITHHELD
 
 log = logging.getLogger("sendonce.sender")
-
-#: What the check may find, besides ``go``; see ``sql.HAND_OVER``.
-WITHHELD = {
-    "canceled": "the campaign was canceled",
-    "not_sending": "the campaign is paused",
-    "expired": "the message expired before it could be sent",
-    "suppressed": "the address is suppressed",
-    "erased": "the person was erased",
-    "unsubscribed": "the person unsubscribed",
-    "left": "the person left the segment",
-    "held": "it can't be repeated without risk any more: it is held for evidence or a person",
-}
-
 
 _OPENED = ("queued", "retry")
 
@@ -156,7 +144,7 @@ def _return(lot: list[Claimed], *, from_claimed: bool) -> set[UUID]:
         )
         returned = cursor.fetchall()
         late = {
-            c for _, _, c, status, was, _ in returned if was == "in_doubt" and status in _OPENED
+            c for _, _, c, status, was, *_ in returned if was == "in_doubt" and status in _OPENED
         }
         for campaign_id in sorted(late - {None}):
             reopen_for_row(campaign_id)
@@ -168,10 +156,10 @@ def _return(lot: list[Claimed], *, from_claimed: bool) -> set[UUID]:
                     account_id=account_id,
                     kind=status,
                     stage="local",
-                    reason="canceled",
-                    text=WITHHELD["canceled"],
+                    reason=reason,
+                    text=WITHHELD[reason],
                 )
-                for row_id, account_id, _, status, _, _ in returned
+                for row_id, account_id, _, status, _, reason, _ in returned
                 if status not in _OPENED
             ],
         )

@@ -26,7 +26,7 @@ from campaigns.errors import WrongState
 from campaigns.models import Campaign
 
 from . import sql
-from .answers import Answer, Outcome, Reason, Stage, Verdict, said
+from .answers import Answer, Outcome, Reason, Stage, Verdict, said, unnamed_answer
 from .brakes import USUAL_REFUSALS, Thresholds, Totals, judge, step
 from .limits.mailbox_providers import group
 from .pauses import Pauses
@@ -114,6 +114,8 @@ class Brake:
         Refusals of the relay's as a whole (``relay_down``) are not counted: they pause the
         transport by themselves. A transactional message counts for its transport only.
         """
+        if verdict.outcome is not Outcome.SENT:
+            answer = unnamed_answer(answer, row.email)
         with self._lock:
             self._note_transport(alias, verdict, answer)
             if row.campaign_id is not None:

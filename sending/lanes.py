@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import clock
+from .answers import unnamed_answer
 from .compose import ComposeError
 from .connections import LOST
 from .handover import give_back, hand_over
@@ -261,7 +262,8 @@ class Lane(threading.Thread):
                     lot.on_wire = None
                 # Only a refusal of its sender address is this account's alone.
                 its_own = verdict.reason == Reason.SENDER_REFUSED
-                self._relay_down(alias, row.account_id if its_own else None, said)
+                about_all = unnamed_answer(said, row.email)
+                self._relay_down(alias, row.account_id if its_own else None, about_all)
                 break
             with self.lock:
                 lot.settlements.append(decide(row, said, verdict, replay_wait=replay_wait))

@@ -44,8 +44,8 @@ class Send(models.Model):
     """One message to one person: the queue entry, the lock and the record of it.
 
     Rows change only through ``sending.queue``, ``sending.handover``, ``sending.settle``,
-    ``sending.rescue``, ``sending.withdraw``, ``sending.doubt``, ``sending.limits.admission`` and
-    ``sending.tracking.effects``.
+    ``sending.rescue``, ``sending.withdraw``, ``sending.doubt``, ``sending.limits.admission``,
+    ``sending.tracking.effects`` and ``sending.erasure``.
     """
 
     class Status(models.TextChoices):
@@ -231,6 +231,18 @@ class Send(models.Model):
             ),
             # One person's story, and what an address still has coming.
             models.Index(fields=["account", "email_lower"], name="sendonce_send_person"),
+            # An erased person's story.
+            models.Index(
+                fields=["email_hash"],
+                condition=Q(email_hash__isnull=False),
+                name="sendonce_send_erased",
+            ),
+            # Whether a transactional content is used by anybody else, when a person is erased.
+            models.Index(
+                fields=["content"],
+                condition=Q(content__isnull=False),
+                name="sendonce_send_content",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -303,6 +315,13 @@ class ProviderEvent(models.Model):
                 fields=["id"],
                 condition=Q(applied_at__isnull=True),
                 name="sendonce_provider_waiting",
+            ),
+            # What was told about a person, for their copy of it and their erasure.
+            models.Index(
+                # ``lower_c`` in one piece: an index takes no collation inside an expression.
+                models.Func("recipient", template='lower(%(expressions)s COLLATE "C")'),
+                condition=~Q(recipient=""),
+                name="sendonce_provider_recipient",
             ),
         ]
 

@@ -17,9 +17,9 @@ from campaigns.gate import try_shared
 from subscribers.conf import conf
 
 from . import events, sql
-from .handover import WITHHELD
 from .models import Worker
 from .transports import UnknownTransport, transport
+from .withheld import WITHHELD
 
 log = logging.getLogger("sendonce.sender")
 

@@ -21,9 +21,11 @@ from . import events, sql
 from .answers import said
 from .connections import Busy
 from .handover import reopen_for_row
+from .models import Send
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, retry_delay
 from .queue import Claimed
 from .replies.wait_hints import wait_hint
+from .withheld import WITHHELD
 
 log = logging.getLogger("sendonce.sender")
 
@@ -173,7 +175,7 @@ def settle(
             for row_id, status, account_id, email, attempts, token, _was in changed:
                 became[row_id] = status
                 told = by_token[token]
-                notes.append(_note(told, account_id, status, attempts))
+                notes.append(_note(told, account_id, status, attempts, erased=email is None))
                 if told.suppress and status == "bounced" and email:
                     dead.append(_dead(account_id, email, told.answer))
             events.record(cursor, notes)
@@ -235,7 +237,20 @@ def _columns(settlements: Sequence[Settlement]) -> dict[str, list[object]]:
     }
 
 
-def _note(told: Settlement, account_id: int, status: str, attempts: int) -> events.Note:
+def _note(
+    told: Settlement, account_id: int, status: str, attempts: int, *, erased: bool
+) -> events.Note:
+    """A reply often repeats the address; of an erased person none is kept."""
+    if status == Send.Status.SUPPRESSED:
+        return events.Note(
+            send_id=told.send_id,
+            account_id=account_id,
+            kind=status,
+            stage=str(Stage.LOCAL),
+            text=WITHHELD["erased"],
+            reason="erased",
+            attempt=attempts,
+        )
     return events.Note(
         send_id=told.send_id,
         account_id=account_id,
@@ -243,7 +258,7 @@ def _note(told: Settlement, account_id: int, status: str, attempts: int) -> even
         stage=str(told.answer.stage),
         code=told.answer.code,
         enhanced=told.answer.enhanced[:20],
-        text=told.answer.text,
+        text="" if erased else told.answer.text,
         reason=told.reason,
         known=told.known,
         attempt=attempts,

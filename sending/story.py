@@ -23,13 +23,15 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What an account knows of the address. ``segments``: those left are marked so."""
+    """What an account knows of the address. ``segments``: those left are marked so.
+    ``paused_until``: gets no campaign until then, by their own wish."""
 
     account: str
     status: str
     since: datetime
     consent_source: str
     segments: list[str]
+    paused_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,12 @@ class Story:
     def is_empty(self) -> bool:
         return not (self.people or self.blocks or self.chapters)
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether somebody with this address was erased, and nobody has it now."""
+        reasons = {block.reason for block in self.blocks}
+        return not self.people and Suppression.Reason.ERASED in reasons
+
 
 def story(address: str, *, most: int | None = MOST) -> Story:
     """Everything known of ``address`` in all accounts, also after it was erased; of its
@@ -119,7 +127,7 @@ def story(address: str, *, most: int | None = MOST) -> Story:
     accounts = {pk: account.slug for pk, account in every.items()}
     # By account and address: the index of a person's story. An erased one has only the hash.
     sends = Send.objects.filter(
-        Q(account__in=list(accounts), email_lower=folded) | Q(pk__in=_erased_sends(folded, hashes))
+        Q(account__in=list(accounts), email_lower=folded) | Q(pk__in=_erased_sends(hashes))
     )
     chapters = _chapters(
         sends.select_related("campaign")
@@ -137,11 +145,8 @@ def story(address: str, *, most: int | None = MOST) -> Story:
     )
 
 
-def _erased_sends(folded: str, hashes: list[str]) -> list[int]:
-    """Rows of an erased person. Only looked for when a suppression says that there is one:
-    the hash of a send has an index within its campaign only."""
-    if not Suppression.objects.filter(email_hash__in=hashes).exists():
-        return []
+def _erased_sends(hashes: list[str]) -> list[int]:
+    """Rows of an erased person, who may have come back since."""
     return list(Send.objects.filter(email_hash__in=hashes).values_list("pk", flat=True))
 
 
@@ -154,6 +159,7 @@ def _people(folded: str, accounts: dict[int, str]) -> list[Person]:
             since=_since(person),
             consent_source=person.consent_source,
             segments=_segments(person),
+            paused_until=_paused_until(person),
         )
         for person in found.order_by("pk")
     ]
@@ -163,6 +169,11 @@ def _since(person: Subscriber) -> datetime:
     if person.status == Subscriber.Status.UNSUBSCRIBED and person.unsubscribed_at:
         return person.unsubscribed_at
     return person.confirmed_at or person.created
+
+
+def _paused_until(person: Subscriber) -> datetime | None:
+    until = person.paused_until
+    return until if until is not None and until > timezone.now() else None
 
 
 def _segments(person: Subscriber) -> list[str]:

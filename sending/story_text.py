@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from .answers import said
-from .handover import WITHHELD
 from .plain_table import due, short
 from .story import Block, Chapter, Event, Story
+from .withheld import WITHHELD
 from .wording import WEBHOOK, doubt_words, kind_words, reason_words, words
 
 
@@ -22,7 +22,11 @@ def story_lines(story: Story, now: datetime) -> list[str]:
         segments = ", ".join(person.segments) or "no segment"
         source = f", consent: {person.consent_source}" if person.consent_source else ""
         lines.append(f"  in {person.account}: {person.status} since {since}, {segments}{source}")
-    if not story.people:
+        if person.paused_until is not None:
+            lines.append(f"    {_pause(person.paused_until)}")
+    if story.is_erased:
+        lines.append("  erased person: a keyed hash is all that is kept of the address")
+    elif not story.people:
         lines.append("  is nobody's subscriber (any more)")
     for block in story.blocks:
         state = "suppressed" if block.holds else "was suppressed"
@@ -53,8 +57,14 @@ def _why_nothing(story: Story) -> Iterator[str]:
         if block.holds:
             yield f"    {_where(block)}: suppressed ({words(block.reason)}): gets no campaign"
     for person in story.people:
+        if person.paused_until is not None:
+            yield f"    in {person.account}: {_pause(person.paused_until)}"
         if person.status in NO_CAMPAIGN:
             yield f"    in {person.account}: {NO_CAMPAIGN[person.status]}"
+
+
+def _pause(until: datetime) -> str:
+    return f"paused by their own wish: gets no campaign until {until:%Y-%m-%d %H:%M} UTC"
 
 
 def _where(block: Block) -> str:

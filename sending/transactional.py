@@ -14,9 +14,11 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils.timezone import is_aware
 
+from campaigns.content import as_content, compile_message
 from campaigns.lifecycle import CHANNEL
 from campaigns.models import Content
 from subscribers.addresses import erased_hashes, lower, normalize
+from subscribers.hooks import Message
 from subscribers.models import Account, Subscriber
 
 from .models import Send
@@ -62,7 +64,8 @@ def enqueue(
     ``kind`` (letters, digits, ``.``, ``_``, ``-``) and ``key`` (the caller's, without spaces)
     make the ``job_id`` of at most 300 characters: asking twice gives the same row, whatever its
     status, and sends once. ``content`` may be unsaved (``campaigns.content.as_content``); it is
-    saved with the row. ``context`` is plain JSON data, what the templates see. What has not
+    saved with the row, and goes with its person when they are erased and it is nobody else's.
+    ``context`` is plain JSON data, what the templates see. What has not
     left by ``expires`` (aware) fails as expired. ``transport``: an alias, where it is not to go by
     the account's.
 
@@ -99,11 +102,38 @@ def enqueue(
     return known
 
 
+def send_message(message: Message) -> int:
+    """Queue a message whose parts are merge templates; returns the number of its row.
+
+    In the caller's transaction, as ``enqueue``, which see for what it means to ask twice and for
+    what it raises. Raises ``campaigns.content.ContentError`` (a ``ValueError``) for a part that
+    can't be sent.
+    """
+    compiled = compile_message(
+        message.account, subject=message.subject, text=message.text, html=message.html
+    )
+    send = enqueue(
+        message.account,
+        kind=message.kind,
+        key=message.key,
+        to=message.to,
+        content=as_content(compiled, message.account.pk),
+        context=message.context,
+        expires=message.expires,
+        subscriber=message.subscriber,
+    )
+    return send.pk
+
+
 def _insert(send: Send, content: Content) -> Send:
     """The row under this job id: ours, or that of a caller who was quicker."""
     with transaction.atomic():
+        if content.pk is not None and content.private and not _share(content):
+            content.pk = None  # it was emptied meanwhile, with the person whom it was made for
+            content._state.adding = True
         unsaved = content.pk is None
         if unsaved:
+            content.private = True
             content.save(force_insert=True)
         send.content = content
         Send.objects.bulk_create([send], ignore_conflicts=True)
@@ -119,15 +149,22 @@ def _insert(send: Send, content: Content) -> Send:
     return found
 
 
+def _share(content: Content) -> bool:
+    """Make a content that came with one message everybody's, with its words as given."""
+    words = {name: getattr(content, name) for name in ("subject", "html", "text")}
+    content.private = not Content.objects.filter(pk=content.pk, **words).update(private=False)
+    return not content.private
+
+
 def _stored(job_id: str) -> Send | None:
     return Send.objects.select_related("content").filter(job_id=job_id).first()
 
 
 def _same(send: Send, email: str, content: Content, context: Any) -> bool:
     if send.email is None:
-        addressed = send.email_hash in erased_hashes(email)
-    else:
-        addressed = lower(send.email) == lower(email)
+        # With the address its words went, too: the key alone says that it is the same.
+        return send.email_hash in erased_hashes(email)
+    addressed = lower(send.email) == lower(email)
     return addressed and send.context == context and _same_content(send, content)
 
 

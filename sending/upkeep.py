@@ -1,5 +1,5 @@
-"""Upkeep: campaigns that fall due, builds, rescues, policies, brakes, notices and finishes; one
-thread.
+"""Upkeep: campaigns that fall due, builds, rescues, policies, brakes, notices and finishes, and
+imports that wait; one thread.
 
 Every worker does all of it; each step is a compare-and-set or idempotent, so that any number
 of them get along. ``steps`` are methods that say whether they did something.
@@ -19,10 +19,13 @@ from campaigns import lifecycle
 from campaigns.errors import CampaignError, GateBusy
 from campaigns.models import Campaign, CampaignQuerySet
 from subscribers.conf import conf
+from subscribers.importing.pruning import prune as prune_imports
+from subscribers.joining.window import prune_signups
 
 from . import clock, cluster, doubt, health, notices, rescue, sql, withdraw
 from .build import build_chunk, next_size, unbuilt
 from .connections import LOST, close_quietly
+from .import_runner import ImportRunner
 from .ledger import has_open_rows
 from .shared import Shared
 from .tracking import inbox as tracking
@@ -34,7 +37,8 @@ _SLICE, _SLICES = 500, 10
 
 
 class Upkeep(threading.Thread):
-    """``drained`` is set by a look that found nothing open; only looked for when asked."""
+    """``drained`` is set by a look that found nothing open; only looked for when asked. A sender
+    that stays, for all campaigns, also sees to what ``subscribers`` has to be done."""
 
     def __init__(self, shared: Shared, *, watch_drain: bool, patience: float) -> None:
         super().__init__(name="upkeep", daemon=True)
@@ -42,6 +46,7 @@ class Upkeep(threading.Thread):
         self.watch_drain = watch_drain
         self.patience = patience
         self.drained = threading.Event()
+        self.imports = ImportRunner()
         self._spans: dict[int, int] = {}
         self._next: dict[str, float] = {}
 
@@ -94,6 +99,10 @@ class Upkeep(threading.Thread):
         self._every("brakes", 1.0, self.apply_brakes)
         self._every("paused", 3.0, health.mark_paused)
         self._every("notices", 10.0, notices.tell)
+        if not self.watch_drain and self.shared.campaign_id is None:
+            self._every("imports", 2.0, self.run_imports)
+            self._every("sign-ups", 300.0, prune_signups)
+            self._every("old imports", 3600.0, prune_imports)
         if self.watch_drain and not building and self.is_drained():
             self.finish_all()
             self.apply_brakes()
@@ -167,6 +176,10 @@ class Upkeep(threading.Thread):
         if rescued:
             self.shared.wake_dispatcher.set()
         return rescued > 0
+
+    def run_imports(self) -> bool:
+        """Imports that wait, in a process of their own."""
+        return self.imports.look(self.shared.worker_id)
 
     def look_at_pauses(self) -> bool:
         """Which transports take no mail; True when this process is to try one again."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from django.db import connection, transaction
+import contextlib
+
+from django.db import IntegrityError, connection, transaction
 
 from campaigns.gate import try_shared
 
 from . import events, sql
-from .handover import WITHHELD
+from .withheld import WITHHELD
 
 #: Rows per transaction.
 SLICE = 20_000
@@ -42,8 +44,9 @@ def finish_cancels() -> int:
 
 
 def withdraw_leavers(subscriber_ids: list[int]) -> int:
-    """Close the open rows of people who left or unsubscribed, in running campaigns that reach
-    them no more.
+    """Close the open rows of people who left, unsubscribed or paused, in running campaigns that
+    reach them no more. Of people who changed their address, those of which nothing was tried
+    follow them.
 
     The hand-over would find it too; this makes it visible at once. Claimed rows are left to
     the hand-over. Returns how many rows became ``suppressed``.
@@ -57,9 +60,11 @@ def withdraw_leavers(subscriber_ids: list[int]) -> int:
             cursor.execute(sql.READ_COMMITTED)
             if try_shared(cursor, [campaign_id]):
                 continue  # somebody who leaves does not wait; the hand-over finds it anyway
-            cursor.execute(
-                sql.WITHDRAW_LEAVERS, {"campaign": campaign_id, "subscribers": subscriber_ids}
-            )
+            people = {"campaign": campaign_id, "subscribers": subscriber_ids}
+            with contextlib.suppress(IntegrityError), transaction.atomic():
+                # Somebody else's row may have come under the new address at this moment.
+                cursor.execute(sql.FOLLOW_MOVED, people)
+            cursor.execute(sql.WITHDRAW_LEAVERS, people)
             rows = cursor.fetchall()
             events.record(
                 cursor,

@@ -102,6 +102,7 @@ class Sender:
         log.info("finishing what is on the wire", extra={"event": "sender_stopping"})
         shared.stopping.set()
         shared.wake()
+        self.upkeep.imports.terminate()
         ended = threading.Event()
         threading.Thread(target=self._end_anyway, args=(ended,), daemon=True).start()
         shared.ready.wake()
@@ -121,6 +122,7 @@ class Sender:
         self.heartbeat.sign_off()
         ended.set()
         shared.pool.close()
+        self.upkeep.imports.stop()  # last: what is known of messages is written by now
         log.info(
             "sender stopped",
             extra={

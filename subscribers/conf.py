@@ -61,6 +61,17 @@ class Conf:
     DOMAIN_GROUPS: dict[str, str] = field(default_factory=dict)
     #: ``{group or domain: messages a second}`` to its mailboxes, by all workers together.
     DOMAIN_RATES: dict[str, float] = field(default_factory=dict)
+    #: The header into which a proxy of ours writes the client's address, as in
+    #: ``X-Forwarded-For``; its last address counts. Empty: who connects is the client.
+    CLIENT_ADDRESS_HEADER: str = ""
+    #: How long the link of a confirmation mail confirms, in days from the mail.
+    CONFIRM_DAYS: int = 14
+    #: Sign-ups from one network (``client_address.network``) in an hour and in a day, whatever
+    #: the form: offices and mobile networks share addresses.
+    SIGNUP_NETWORK_HOUR: int = 20
+    SIGNUP_NETWORK_DAY: int = 60
+    #: Confirmation mails of one account in an hour; beyond them it asks people to wait.
+    SIGNUP_ACCOUNT_HOUR: int = 1000
     #: Longest time a transport may take to answer; an automatic resend waits at least this long.
     ANSWER_TIMEOUT: float = 600.0
 

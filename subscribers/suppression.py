@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import islice
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from .addresses import canonical, erased_hashes, lower
 from .models import Account, Subscriber, Suppression
@@ -29,8 +30,13 @@ HARD_BOUNCE_DAYS = 365
 
 _TABLE = Suppression._meta.db_table
 _CHUNK = 5000
-#: Upper 24 bits of the advisory lock's key ("SEP"); the lower 40 are the account's id, or 0.
+#: Upper 24 bits of the advisory locks' keys ("SEP" and its next); the lower 40 are the account's
+#: id, or 0. An erasure takes all three, in this order, and sends and people in between: the first
+#: against imports, which hold it for long; the second against whoever makes people; the last
+#: against whoever writes the list, as settling a send or an unsubscription does at its end.
 _NAMESPACE = 0x534550 << 40
+_ERASING = 0x534551 << 40
+_LISTING = 0x534552 << 40
 
 _LIVE = "(expires IS NULL OR expires > clock_timestamp())"
 _RANK = f"array_position(ARRAY[{', '.join(repr(r.value) for r in RANK)}], {{}}.reason::text)"
@@ -70,7 +76,9 @@ def suppress(
     never, for a hard bounce a year from now; a complaint and an unsubscribe can't expire.
 
     ``erased`` keeps a keyed hash of the address and nothing else: the address is cut out of the
-    evidence, too. It waits for an import of that account that is being written.
+    evidence, too. It waits for an import of that account that is being written. What is said of
+    an erased person later is noted with their hash (``former_reason``): the address is not
+    written down again.
 
     Raises ``ValueError``: an unknown reason, an empty address, an expiry that can't be.
     """
@@ -87,9 +95,14 @@ def suppress_all(entries: Iterable[Entry]) -> list[Suppression]:
     todo.sort(key=lambda entry: (_id(entry.account) or 0, lower(entry.email)))
     ids: dict[Entry, int] = {}
     with transaction.atomic():
+        plain = [entry for entry in todo if entry.reason != Suppression.Reason.ERASED]
+        for account_id in sorted({_id(entry.account) or 0 for entry in plain}):
+            hold_list(account_id or None)
         for entry in todo:
-            erase = entry.reason == Suppression.Reason.ERASED
-            ids[entry] = _erase(entry) if erase else _upsert(entry)
+            if entry.reason == Suppression.Reason.ERASED:
+                ids[entry] = _erase(entry)
+            else:
+                ids[entry] = _note_of_erased(entry) or _upsert(entry)
         rows = Suppression.objects.in_bulk(ids.values())
     return [rows[ids[group[0]]] for group in forms]
 
@@ -140,9 +153,56 @@ def upsert_sql(rows: str, *, for_all: bool = False) -> str:
 def hold_erasures(account_id: int) -> None:
     """Until the transaction ends, nobody is erased from this account, and no other import of it
     writes. Read in a later statement, which then sees every erasure there was."""
+    _shared(_NAMESPACE)
+    _exclusive(_NAMESPACE | account_id)
+
+
+def hold_erasing(account_id: int) -> None:
+    """Until the transaction ends, nobody is erased from this account, while a person's own wish
+    makes or moves a subscriber. The transaction's first lock; an import does not stop it."""
+    _shared(_ERASING | account_id)
+
+
+def begin_erasing(account_id: int) -> None:
+    """The other side of ``hold_erasing``: waits for those who write, and then keeps them out."""
+    _exclusive(_ERASING | account_id)
+
+
+def hold_list(account_id: int | None) -> None:
+    """Until the transaction ends, no erasure replaces addresses of this account's list (``None``:
+    of the one for all). After the locks of rows that are no suppressions; read in a later
+    statement."""
+    _shared(_LISTING | (account_id or 0))
+
+
+def close_list(account_id: int) -> None:
+    """The other side of ``hold_list``."""
+    _exclusive(_LISTING | account_id)
+
+
+def _shared(key: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_NAMESPACE])
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMESPACE | account_id])
+        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [key])
+
+
+def _exclusive(key: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
+def erased_among(account: Tenant, emails: Iterable[str]) -> set[str]:
+    """Those of the addresses, spelt as given, that were erased from this list itself (the list for
+    all does not count for an account's)."""
+    spelt = {digest: email for email in emails for digest in erased_hashes(canonical(email))}
+    rows = _of(account).filter(email_hash__in=list(spelt)).values_list("email_hash", flat=True)
+    return {spelt[digest] for digest in rows if digest is not None}
+
+
+def _of(account: Tenant) -> QuerySet[Suppression]:
+    account_id = _id(account)
+    if account_id is None:
+        return Suppression.objects.filter(account__isnull=True)
+    return Suppression.objects.filter(account=account_id)
 
 
 def _checked(entry: Entry) -> Entry:
@@ -191,26 +251,33 @@ def _upsert(entry: Entry) -> int:
         return int(cursor.fetchone()[0])
 
 
+def _note_of_erased(entry: Entry) -> int | None:
+    """Note what is said of an erased person; the id of their row, ``None`` for anybody else."""
+    row = _of(entry.account).filter(email_hash__in=erased_hashes(entry.email)).first()
+    if row is None:
+        return None
+    weaker = ["", *RANK[: RANK.index(Suppression.Reason(entry.reason))]]
+    Suppression.objects.filter(pk=row.pk, former_reason__in=weaker).update(
+        former_reason=entry.reason
+    )
+    return row.pk
+
+
 def _erase(entry: Entry) -> int:
     account_id = _id(entry.account)
     hashes = erased_hashes(entry.email)
+    _exclusive(_NAMESPACE | (account_id or 0))
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMESPACE | (account_id or 0)])
         # Under whichever key it was hashed: a rotated key must not make a second row.
+        row = _of(entry.account).filter(email_hash__in=hashes).first()
+        if row is not None:
+            return row.pk
         cursor.execute(
-            f"SELECT id FROM {_TABLE} WHERE account_id IS NOT DISTINCT FROM %s"
-            " AND email_hash = ANY(%s)",
-            [account_id, hashes],
+            f"INSERT INTO {_TABLE} (account_id, email_hash, reason, evidence, created)"
+            " VALUES (%s, %s, %s, %s, clock_timestamp()) RETURNING id",
+            [account_id, hashes[0], Suppression.Reason.ERASED.value, entry.evidence],
         )
-        row = cursor.fetchone()
-        if row is None:
-            cursor.execute(
-                f"INSERT INTO {_TABLE} (account_id, email_hash, reason, evidence, created)"
-                " VALUES (%s, %s, %s, %s, clock_timestamp()) RETURNING id",
-                [account_id, hashes[0], Suppression.Reason.ERASED.value, entry.evidence],
-            )
-            row = cursor.fetchone()
-        return int(row[0])
+        return int(cursor.fetchone()[0])
 
 
 def _suppressed_in(account_id: int | None, emails: list[str]) -> set[str]:

@@ -37,6 +37,8 @@ class Kind(IntEnum):
     UNSUBSCRIBE = 1
     PREFERENCES = 2
     WEB = 3
+    #: ``subscriber_id`` is the id of a ``Signup``.
+    CONFIRM = 4
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,24 @@ from factory.django import DjangoModelFactory
 from campaigns.models import Campaign, Content
 from sending.models import Send, Worker
 from subscribers.addresses import erased_hashes
-from subscribers.models import Account, Membership, Segment, Subscriber, Suppression
+from subscribers.models import (
+    Account,
+    AttributeDefinition,
+    AuditEvent,
+    ConsentText,
+    ImportChunk,
+    ImportJob,
+    ImportReject,
+    ImportRow,
+    Membership,
+    MembershipChange,
+    Segment,
+    Signup,
+    SignupAttempt,
+    SignupForm,
+    Subscriber,
+    Suppression,
+)
 
 BODY = """\
 <!doctype html>
@@ -140,6 +158,157 @@ class SuppressionFactory(DjangoModelFactory):
     reason = factory.LazyAttribute(
         lambda o: Suppression.Reason.ERASED if o.erased_email else Suppression.Reason.MANUAL
     )
+
+
+class MembershipChangeFactory(DjangoModelFactory):
+    class Meta:
+        model = MembershipChange
+
+    segment = factory.SubFactory(SegmentFactory)
+    subscriber = factory.SubFactory(
+        SubscriberFactory, account=factory.SelfAttribute("..segment.account")
+    )
+    kind = MembershipChange.Kind.LEFT
+    at = factory.LazyFunction(timezone.now)
+    source = "test"
+
+
+class AttributeDefinitionFactory(DjangoModelFactory):
+    class Meta:
+        model = AttributeDefinition
+
+    account = factory.SubFactory(AccountFactory)
+    key = factory.Sequence(lambda n: f"attribute_{n}")
+    kind = AttributeDefinition.Kind.TEXT
+
+
+class AuditEventFactory(DjangoModelFactory):
+    class Meta:
+        model = AuditEvent
+
+    account = factory.SubFactory(AccountFactory)
+    at = factory.LazyFunction(timezone.now)
+    by_name = "somebody"
+    verb = "test.act"
+    subject = factory.Sequence(lambda n: f"subject{n}@example.org")
+
+
+class ImportJobFactory(DjangoModelFactory):
+    """A draft; its segment is one of the account's own."""
+
+    class Meta:
+        model = ImportJob
+
+    account = factory.SubFactory(AccountFactory)
+    segment = factory.SubFactory(SegmentFactory, account=factory.SelfAttribute("..account"))
+    file_name = "people.csv"
+    by_name = "somebody"
+    created = factory.LazyFunction(timezone.now)
+
+
+class ImportChunkFactory(DjangoModelFactory):
+    class Meta:
+        model = ImportChunk
+
+    job = factory.SubFactory(ImportJobFactory)
+    number = factory.Sequence(lambda n: n)
+    data = b"email\nann@example.org\n"
+
+
+class ImportRowFactory(DjangoModelFactory):
+    class Meta:
+        model = ImportRow
+
+    job = factory.SubFactory(ImportJobFactory)
+    line = factory.Sequence(lambda n: n + 2)
+    email = factory.Sequence(lambda n: f"staged{n}@example.org")
+    status = Subscriber.Status.CONFIRMED
+    attributes = factory.LazyFunction(dict)
+    locale = ""
+    timezone = ""
+    consent_source = "test"
+    suppressed = ""
+
+
+class ImportRejectFactory(DjangoModelFactory):
+    class Meta:
+        model = ImportReject
+
+    job = factory.SubFactory(ImportJobFactory)
+    line = factory.Sequence(lambda n: n + 2)
+    reason = "test"
+    cells = factory.LazyFunction(lambda: ["not an address", "x"])
+
+
+class SignupFormFactory(DjangoModelFactory):
+    """Into the segments given as ``segments=[...]``, by default into one of its own."""
+
+    class Meta:
+        model = SignupForm
+        skip_postgeneration_save = True
+
+    account = factory.SubFactory(AccountFactory)
+    name = factory.Sequence(lambda n: f"Form {n}")
+    slug = factory.Sequence(lambda n: f"form-{n}")
+    consent_text = "Send me the newsletter. I can leave at any time."
+
+    @factory.post_generation
+    def segments(self: SignupForm, create: bool, extracted: Any, **_: Any) -> None:
+        if create:
+            chosen = (
+                [SegmentFactory.create(account=self.account)] if extracted is None else extracted
+            )
+            self.segments.set(chosen)
+
+
+class ConsentTextFactory(DjangoModelFactory):
+    class Meta:
+        model = ConsentText
+
+    account = factory.SubFactory(AccountFactory)
+    text = factory.Sequence(lambda n: f"Send me the newsletter ({n}).")
+    digest = factory.LazyAttribute(lambda o: hashlib.sha256(o.text.encode()).hexdigest())
+    created = factory.LazyFunction(timezone.now)
+
+
+class SignupFactory(DjangoModelFactory):
+    """A sign-up that waits; ``confirmed=True`` is the evidence of one that was confirmed."""
+
+    class Meta:
+        model = Signup
+
+    class Params:
+        confirmed = factory.Trait(
+            confirmed_at=factory.LazyFunction(timezone.now),
+            confirmed_from="192.0.2.2",
+            confirmed_agent="Browser/1",
+            subscriber=factory.SubFactory(
+                SubscriberFactory,
+                account=factory.SelfAttribute("..account"),
+                email=factory.SelfAttribute("..email"),
+            ),
+        )
+
+    account = factory.SubFactory(AccountFactory)
+    form = factory.SubFactory(SignupFormFactory, account=factory.SelfAttribute("..account"))
+    consent = factory.SubFactory(ConsentTextFactory, account=factory.SelfAttribute("..account"))
+    email = factory.Sequence(lambda n: f"signup{n}@example.org")
+    requested_at = factory.LazyFunction(timezone.now)
+    requested_from = "192.0.2.1"
+    requested_agent = "Browser/1"
+    mails = 1
+    mailed_at = factory.LazyFunction(timezone.now)
+
+
+class SignupAttemptFactory(DjangoModelFactory):
+    class Meta:
+        model = SignupAttempt
+
+    account = factory.SubFactory(AccountFactory)
+    at = factory.LazyFunction(timezone.now)
+    address_hash = factory.Sequence(lambda n: f"{n:064x}")
+    network = "192.0.2.0/24"
+    outcome = "mailed"
 
 
 class ContentFactory(DjangoModelFactory):

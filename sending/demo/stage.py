@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from campaigns import lifecycle
 from campaigns.models import Campaign
-from subscribers.importing import import_csv
+from subscribers.importing import Options, import_file
 from subscribers.models import Account, Segment
 
 from .people import generate, write_csv
@@ -170,12 +170,11 @@ def load_people(account: Account, count: int, seed: int, folder: Path) -> Segmen
     path = folder / "subscribers.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         write_csv(generate(count, seed), file)
-    import_csv(
+    import_file(
         path,
         account=account,
         segment=segment,
-        confirmed=True,
-        consent_source="invented for the demo",
+        options=Options(confirmed=True, consent_source="invented for the demo"),
     )
     return segment
 

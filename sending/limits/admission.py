@@ -29,11 +29,11 @@ from django.db import connection, transaction
 
 from .. import clock, events
 from ..answers import Answer, Verdict
-from ..handover import WITHHELD
 from ..queue import Claimed
 from ..sql import limits as sql
 from ..sql.hand_over import LOCK_ROWS
 from ..sql.session import RELAXED
+from ..withheld import WITHHELD
 from . import slow_rates
 from .complaints import Complaints
 from .keys import account_key, configured_rates, is_of_domain, keys_of, transport_key

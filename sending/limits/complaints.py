@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from ..answers import Answer, Reason, Stage, Verdict, said
+from ..answers import Answer, Reason, Stage, Verdict, said, unnamed
 from ..queue import Claimed
 from ..sql import limits as sql
 from . import slow_rates
@@ -58,7 +58,8 @@ class Complaints:
             return None
         of_transport = answer.stage in _OF_TRANSPORT
         key = over if of_transport else to
-        words = said(answer.code, answer.enhanced, answer.text) or "asked to slow down"
+        told = said(answer.code, answer.enhanced, answer.text)
+        words = unnamed(told, row.email) or "asked to slow down"
         observed = self._observed.rate(key) * max(1, workers)
         closed = closed_for(answer.retry_after) if of_transport else 0.0
         with self._lock:

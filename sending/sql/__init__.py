@@ -29,6 +29,7 @@ from .claim import (
 from .closing import (
     CANCEL_ROWS,
     CANCELED_WITH_OPEN_ROWS,
+    FOLLOW_MOVED,
     LEAVERS_CAMPAIGNS,
     WITHDRAW_LEAVERS,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "EVENT",
     "EVENT_INSERT",
     "EXPIRED_CAMPAIGNS",
+    "FOLLOW_MOVED",
     "FULL_AGAIN",
     "GIVE_BACK",
     "HAND_OVER",

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from .tables import CAMPAIGN, EVENT, EXCLUDE, INCLUDE, MEMBERSHIP, SEND, SUBSCRIBER, SUPPRESSION
+from ..withheld import WITHHELD
+from .tables import (
+    CAMPAIGN,
+    EVENT,
+    EXCLUDE,
+    INCLUDE,
+    MEMBERSHIP,
+    PERSON_PAUSED,
+    SEND,
+    SUBSCRIBER,
+    SUPPRESSION,
+)
 
 _SUPPRESSED = f"""EXISTS (
     SELECT 1 FROM {SUPPRESSION} x
@@ -10,11 +21,14 @@ _SUPPRESSED = f"""EXISTS (
       AND (x.account_id = p.account_id OR x.account_id IS NULL)
       AND (x.expires IS NULL OR x.expires > clock_timestamp()))"""
 
-# The people a campaign addresses: confirmed, in a segment of it, in none that it excludes.
+# The people a campaign addresses: confirmed, in a segment of it, in none that it excludes. ``why``
+# they get nothing all the same, if so. Who ends a pause after this stays as it was found: a row
+# says what became of one campaign, and is not opened again by a change of mind.
 # ``bounds`` limits every arm to a chunk of ids; without it in each, the planner reads all
 # memberships of a million for every chunk of a few thousand.
 _ELIGIBLE = f"""
-    SELECT p.id, p.account_id, p.email, p.email_lower, {_SUPPRESSED} AS suppressed
+    SELECT p.id, p.account_id, p.email, p.email_lower, CASE
+        WHEN {_SUPPRESSED} THEN 'suppressed' WHEN {PERSON_PAUSED} THEN 'paused' ELSE '' END AS why
     FROM {SUBSCRIBER} p
     WHERE p.account_id = %(account)s AND p.status = 'confirmed'{{person}}
       AND p.id IN (SELECT m.subscriber_id FROM {MEMBERSHIP} m
@@ -37,17 +51,16 @@ _INSERT_SENDS = f"""
     INSERT INTO {SEND} (account_id, campaign_id, subscriber_id, email, job_id, status, reason,
         attempts, doubt_tokens, provider_message_id, answer_stage, answer_enhanced, answer_text)
     SELECT e.account_id, %(campaign)s, e.id, e.email, 'campaign:' || %(campaign)s || ':' || e.id,
-        CASE WHEN e.suppressed THEN 'suppressed' ELSE 'queued' END,
-        CASE WHEN e.suppressed THEN 'suppressed' ELSE '' END,
-        0, '{{}}', '', '', '', ''
+        CASE WHEN e.why <> '' THEN 'suppressed' ELSE 'queued' END, e.why, 0, '{{}}', '', '', '', ''
     FROM eligible e"""
 
-# People who are suppressed already have their row, and the event that says why.
-_NOTE_SUPPRESSED = f"""
+# People who are suppressed or pause already have their row, and the event that says why.
+_WORDS = ", ".join(f"('{reason}', '{WITHHELD[reason]}')" for reason in ("suppressed", "paused"))
+_NOTE_WITHHELD = f"""
     INSERT INTO {EVENT} (send_id, account_id, kind, stage, enhanced, text, reason, by_name, at)
-    SELECT i.id, i.account_id, 'suppressed', 'local', '', 'the address is suppressed',
-        'suppressed', '', clock_timestamp()
-    FROM inserted i WHERE i.status = 'suppressed'"""
+    SELECT i.id, i.account_id, 'suppressed', 'local', '', w.text, i.reason, '', clock_timestamp()
+    FROM inserted i JOIN (VALUES {_WORDS}) AS w (reason, text) ON w.reason = i.reason
+    WHERE i.status = 'suppressed'"""
 
 # Where the next chunk ends: NULL when no subscriber lies beyond the cursor, which alone is the
 # end. A chunk that inserted nothing is not.
@@ -70,8 +83,8 @@ WHERE id = %(campaign)s AND status = 'sending' AND built_at IS NULL
 CHUNK_INSERT = f"""
 WITH eligible AS MATERIALIZED ({_ELIGIBLE_IN_CHUNK}
 ), inserted AS ({_INSERT_SENDS}
-    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status
-), noted AS ({_NOTE_SUPPRESSED}
+    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status, reason
+), noted AS ({_NOTE_WITHHELD}
 ), people AS (
     SELECT count(*) AS n FROM eligible e
     LEFT JOIN LATERAL (SELECT s.id FROM {SEND} s
@@ -95,8 +108,8 @@ WITH eligible AS MATERIALIZED ({_ELIGIBLE_AT_ALL}
     LEFT JOIN rows own ON own.subscriber_id = e.id
     WHERE own.subscriber_id IS NULL
 ), inserted AS ({_INSERT_SENDS.replace("FROM eligible e", "FROM missing e")}
-    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status
-), noted AS ({_NOTE_SUPPRESSED}
+    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status, reason
+), noted AS ({_NOTE_WITHHELD}
 ), newcomers AS (
     SELECT count(*) AS n FROM missing e
     LEFT JOIN rows same ON same.email_lower = e.email_lower WHERE same.email_lower IS NULL

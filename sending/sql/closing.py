@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from .tables import CAMPAIGN, DOUBTED, EVENT, INCLUDE, MEMBERSHIP, SEND, SUBSCRIBER
+from .tables import (
+    CAMPAIGN,
+    DOUBTED,
+    EVENT,
+    INCLUDE,
+    MEMBERSHIP,
+    PERSON_MOVED,
+    PERSON_PAUSED,
+    SEND,
+    SUBSCRIBER,
+)
 
 # In slices, so that a million rows do not make one transaction of a minute.
 CANCEL_ROWS = f"""
@@ -38,15 +48,34 @@ SELECT DISTINCT s.campaign_id FROM {SEND} s JOIN {CAMPAIGN} c ON c.id = s.campai
 WHERE s.subscriber_id = ANY(%(subscribers)s::bigint[]) AND s.status IN ('queued', 'retry')
   AND c.status IN ('sending', 'paused')"""
 
-WITHDRAW_LEAVERS = f"""
-WITH leaving AS MATERIALIZED (
-    SELECT s.id FROM {SEND} s
+# Who changed their address gets the message there, as long as nothing of it was tried. One whose
+# new address has a row already is left as they are, and found to have moved.
+FOLLOW_MOVED = f"""
+WITH found AS MATERIALIZED (
+    SELECT s.id, p.email FROM {SEND} s JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
     WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
-      AND s.status IN ('queued', 'retry') AND NOT EXISTS (
-        SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
-        JOIN {SUBSCRIBER} p ON p.id = m.subscriber_id
-        WHERE i.campaign_id = s.campaign_id AND m.subscriber_id = s.subscriber_id
-          AND m.left_at IS NULL AND p.status = 'confirmed')
+      AND s.status IN ('queued', 'retry') AND s.attempts = 0 AND NOT {DOUBTED}
+      AND s.frozen IS NULL AND {PERSON_MOVED}
+      AND NOT EXISTS (SELECT 1 FROM {SEND} o
+        WHERE o.campaign_id = s.campaign_id AND o.email_lower = p.email_lower)
+    ORDER BY s.id FOR NO KEY UPDATE OF s
+)
+UPDATE {SEND} s SET email = found.email FROM found WHERE s.id = found.id"""
+
+# The same findings in the same order as at the hand-over.
+WITHDRAW_LEAVERS = f"""
+WITH found AS MATERIALIZED (
+    SELECT s.id, CASE
+        WHEN p.status IS DISTINCT FROM 'confirmed' THEN 'unsubscribed'
+        WHEN NOT EXISTS (
+            SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
+            WHERE i.campaign_id = s.campaign_id AND m.subscriber_id = p.id
+              AND m.left_at IS NULL) THEN 'left'
+        WHEN {PERSON_PAUSED} THEN 'paused'
+        WHEN {PERSON_MOVED} THEN 'moved' END AS why
+    FROM {SEND} s LEFT JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
+    WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
+      AND s.status IN ('queued', 'retry')
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )
 UPDATE {SEND} s SET
@@ -54,8 +83,6 @@ UPDATE {SEND} s SET
     claim_token = CASE WHEN {DOUBTED} THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
     doubt_tokens = CASE WHEN {DOUBTED} THEN trim_array(s.doubt_tokens, 1)
         ELSE s.doubt_tokens END,
-    reason = CASE WHEN EXISTS (
-        SELECT 1 FROM {SUBSCRIBER} p WHERE p.id = s.subscriber_id AND p.status = 'confirmed')
-        THEN 'left' ELSE 'unsubscribed' END
-FROM leaving WHERE s.id = leaving.id
+    reason = found.why
+FROM found WHERE s.id = found.id AND found.why IS NOT NULL
 RETURNING s.id, s.account_id, s.status, s.reason"""

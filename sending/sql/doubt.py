@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, EVENT, SEND
+from .tables import ACCOUNT, CAMPAIGN, ERASED, EVENT, SEND
 
 # The hand-over's token moves to the tokens in doubt, so that its acceptance still counts. A row
 # relabelled because its worker's session was lost keeps its lease: until that is over the worker
@@ -12,7 +12,7 @@ SEND_AGAIN = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id, s.status FROM {SEND} s
     WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
-      AND (s.status = 'in_doubt' OR (s.status = 'failed' AND %(failed)s))
+      AND (s.status = 'in_doubt' OR (s.status = 'failed' AND %(failed)s)) AND NOT {ERASED}
       AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
       AND (NOT %(due_only)s OR s.settle_at <= clock_timestamp())
     ORDER BY s.id FOR NO KEY UPDATE OF s
@@ -50,7 +50,7 @@ WITH chosen AS MATERIALIZED (
       AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
       AND s.replay_until > clock_timestamp()
       AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
-      AND (c.id IS NULL OR c.status = 'sending')
+      AND (c.id IS NULL OR c.status = 'sending') AND NOT {ERASED}
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )
 UPDATE {SEND} s SET
@@ -78,7 +78,8 @@ RETURNING s.id, s.account_id"""
 # loses its answers would else deliver to the same person every few minutes.
 DOUBT_DUE = f"""
 SELECT s.id, s.campaign_id, CASE
-    WHEN s.replay_until > clock_timestamp() THEN 'replay'
+    WHEN s.replay_until > clock_timestamp() AND NOT {ERASED} THEN 'replay'
+    WHEN {ERASED} AND a.in_doubt_policy = 'resend' THEN 'hold'
     WHEN a.in_doubt_policy = 'resend' AND EXISTS (
         SELECT 1 FROM {EVENT} e WHERE e.send_id = s.id AND e.kind = 'send_again'
           AND e.by_name = 'policy resend') THEN 'hold'

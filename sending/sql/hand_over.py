@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, DOUBTED, INCLUDE, MEMBERSHIP, SEND, SUBSCRIBER, SUPPRESSION
+from subscribers.joining.mail import KIND
+
+from .tables import (
+    ACCOUNT,
+    CAMPAIGN,
+    DOUBTED,
+    INCLUDE,
+    MEMBERSHIP,
+    PERSON_MOVED,
+    PERSON_PAUSED,
+    SEND,
+    SUBSCRIBER,
+    SUPPRESSION,
+)
+
+# The mail by which a person who was erased, and signs up anew, can say that it is they.
+ASKS_BACK = f"(s.campaign_id IS NULL AND split_part(s.job_id, ':', 3) = '{KIND}')"
 
 # First statement behind the gates: the row locks, in one order for everybody.
 LOCK_ROWS = f"""
@@ -33,7 +49,9 @@ WITH lot AS (
         WHEN EXISTS (
             SELECT 1 FROM {SUPPRESSION} x
             WHERE x.email_hash = ANY(string_to_array(lot.hashes, ','))
-              AND (x.account_id = s.account_id OR x.account_id IS NULL)) THEN 'suppressed'
+              AND (x.account_id = s.account_id OR x.account_id IS NULL)
+              AND NOT (x.account_id = s.account_id AND x.former_reason IN ('', 'unsubscribed')
+                AND {ASKS_BACK})) THEN 'suppressed'
         WHEN s.replays > 0 AND {DOUBTED} AND (s.via <> %(via)s OR s.frozen IS NULL
             OR s.replay_until IS NULL OR s.replay_until <= clock_timestamp()) THEN 'held'
         WHEN s.campaign_id IS NULL THEN 'go'
@@ -47,6 +65,8 @@ WITH lot AS (
             SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
             WHERE i.campaign_id = s.campaign_id AND m.subscriber_id = p.id
               AND m.left_at IS NULL) THEN 'left'
+        WHEN {PERSON_PAUSED} THEN 'paused'
+        WHEN {PERSON_MOVED} THEN 'moved'
         ELSE 'go' END AS finding
     FROM lot
     JOIN {SEND} s ON s.id = lot.id AND s.claim_token = lot.token AND s.status = 'claimed'

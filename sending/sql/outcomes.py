@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, DOUBTED, EVENT, SEND
+from .tables import ACCOUNT, CAMPAIGN, DOUBTED, ERASED, EVENT, SEND
 
 _CLOSED_BY_CANCEL = "c.status = 'canceled'"
 
@@ -11,7 +11,8 @@ ACCEPT = f"""
 UPDATE {SEND} s SET status = 'sent', sent_at = clock_timestamp(), lease_until = NULL,
     settle_at = NULL, replay_until = NULL, replays = 0, frozen = NULL,
     provider_message_id = left(o.message_id, 300), answer_stage = o.stage,
-    answer_code = o.code, answer_enhanced = o.enhanced, answer_text = o.text, reason = ''
+    answer_code = o.code, answer_enhanced = o.enhanced,
+    answer_text = CASE WHEN {ERASED} THEN '' ELSE o.text END, reason = ''
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(message_ids)s::text[], %(stages)s::text[],
     %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[])
     AS o(id, token, message_id, stage, code, enhanced, text)
@@ -32,6 +33,8 @@ WITH told AS (
         WHEN s.replays > 0 AND {DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' AND {DOUBTED} THEN 'in_doubt'
         WHEN o.outcome = 'retry' AND c.status = 'canceled' THEN 'canceled'
+        WHEN o.outcome = 'retry' AND {ERASED} AND {DOUBTED} THEN 'in_doubt'
+        WHEN o.outcome = 'retry' AND {ERASED} THEN 'suppressed'
         ELSE o.outcome END AS becomes,
         a.in_doubt_policy
     FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(outcomes)s::text[], %(delays)s::float[],
@@ -63,7 +66,8 @@ UPDATE {SEND} s SET
             THEN clock_timestamp() + %(doubt_wait)s * interval '1 second' END,
     replays = CASE WHEN {DOUBTED} THEN s.replays ELSE 0 END,
     lease_until = NULL, answer_stage = t.stage, answer_code = t.code,
-    answer_enhanced = t.enhanced, answer_text = t.text, reason = t.reason
+    answer_enhanced = t.enhanced, answer_text = CASE WHEN {ERASED} THEN '' ELSE t.text END,
+    reason = CASE WHEN t.becomes = 'suppressed' THEN 'erased' ELSE t.reason END
 FROM told t JOIN {SEND} same ON same.id = t.id LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
 WHERE s.id = t.id
 RETURNING s.id, t.becomes, s.account_id, s.email, s.attempts, t.token, t.was"""
@@ -111,11 +115,13 @@ UPDATE {SEND} s SET
     status = CASE
         WHEN c.status = 'canceled' AND {DOUBTED} THEN 'in_doubt'
         WHEN c.status = 'canceled' THEN 'canceled'
+        WHEN {ERASED} AND {DOUBTED} THEN 'in_doubt'
+        WHEN {ERASED} THEN 'suppressed'
         WHEN s.next_attempt_at IS NULL THEN 'queued'
         ELSE 'retry' END,
-    claim_token = CASE WHEN c.status = 'canceled' AND {DOUBTED}
+    claim_token = CASE WHEN (c.status = 'canceled' OR {ERASED}) AND {DOUBTED}
         THEN s.doubt_tokens[cardinality(s.doubt_tokens)] END,
-    doubt_tokens = CASE WHEN c.status = 'canceled' AND {DOUBTED}
+    doubt_tokens = CASE WHEN (c.status = 'canceled' OR {ERASED}) AND {DOUBTED}
         THEN trim_array(s.doubt_tokens, 1) ELSE s.doubt_tokens END,
     attempts = GREATEST(s.attempts - (s.status <> 'claimed')::int, 0),
     handed_at = CASE WHEN {DOUBTED} THEN s.handed_at END,
@@ -123,10 +129,11 @@ UPDATE {SEND} s SET
     lease_until = NULL, worker_id = NULL, settle_at = NULL,
     reason = CASE
         WHEN c.status = 'canceled' THEN 'canceled'
+        WHEN {ERASED} THEN 'erased'
         WHEN s.status = 'in_doubt' THEN ''
         ELSE s.reason END
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS o(id, token)
 JOIN {SEND} same ON same.id = o.id
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
 WHERE s.id = o.id AND s.claim_token = o.token AND s.status = ANY(%(statuses)s::text[])
-RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status, o.token"""
+RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status, s.reason, o.token"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 SEND = "sendonce_sending_send"
 WORKER = "sendonce_sending_worker"
 EVENT = "sendonce_sending_deliveryevent"
+CONTENT = "sendonce_campaigns_content"
 CAMPAIGN = "sendonce_campaigns_campaign"
 INCLUDE = "sendonce_campaigns_campaign_segments"
 EXCLUDE = "sendonce_campaigns_campaign_exclude_segments"
@@ -21,3 +22,12 @@ HEALTH = "sendonce_sending_campaignhealth"
 # What becomes of a row that would open, be closed or be canceled while an earlier hand-over of
 # it is still in doubt: back in doubt. "Canceled" or "suppressed" would say that nothing left.
 DOUBTED = "cardinality(s.doubt_tokens) > 0"
+
+# Of an erased person: nothing of it is sent again, and no words that may name them are kept.
+ERASED = "s.email IS NULL"
+
+# By the person's own wish, and by the database's clock: no campaign until then.
+PERSON_PAUSED = "COALESCE(p.paused_until > clock_timestamp(), false)"
+
+# The address of the row is theirs no more: they changed it, or staff corrected it.
+PERSON_MOVED = "p.email_lower <> s.email_lower"

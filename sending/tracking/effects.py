@@ -17,7 +17,7 @@ from subscribers.models import Subscriber, Suppression
 from subscribers.suppression import Entry, suppress_all
 
 from .. import events, health
-from ..answers import Reason, Stage
+from ..answers import Reason, Stage, unnamed
 from ..health import Unflushed
 from ..providers.table import Speaks
 from ..sql import tracking as statements
@@ -164,7 +164,7 @@ def _fold(
                     bounced=int(decision.bounced),
                     refused=int(refused),
                     complained=int(decision.complained),
-                    refusal=f"({event.esp} told): {event.text}"[:400] if refused else "",
+                    refusal=_refusal(event) if refused else "",
                 )
                 effects.counted.setdefault(send.campaign_id, Unflushed()).add(told)
     if last is not None and now.status != send.status:
@@ -185,6 +185,10 @@ def _speaks_of_us(event: Tracked) -> bool:
     provider accepts first, and tells by webhook that we are blocked."""
     reply = reply_in(event.text)
     return event.kind == SOFT_BOUNCE and reply.is_coded and reply.verdict(Stage.DOT).brakes
+
+
+def _refusal(event: Tracked) -> str:
+    return f"({event.esp} told): {unnamed(event.text, event.recipient)}"[:400]
 
 
 class _Providers:
@@ -278,6 +282,9 @@ def _write_people(effects: _Effects) -> None:
         )
         if event.kind == UNSUBSCRIBED and send.subscriber_id is not None:
             leaving.setdefault(send.subscriber_id, evidence)
+    # People before the list, as everybody locks them who unsubscribes or erases.
+    people = Subscriber.objects.select_for_update(of=("self",), no_key=True)
+    leavers = list(people.filter(pk__in=leaving).order_by("pk"))
     suppress_all(entries.values())
-    for person in Subscriber.objects.filter(pk__in=leaving).order_by("pk"):
+    for person in leavers:
         unsubscribe(person, evidence=leaving[person.pk])

@@ -19,6 +19,8 @@ from django.utils import timezone
 
 from campaigns.gate import try_shared
 from campaigns.lifecycle import CHANNEL
+from subscribers.addresses import canonical, erased_hashes
+from subscribers.models import Suppression
 
 from .. import sql
 from ..models import ProviderEvent
@@ -164,8 +166,26 @@ def _apply(limit: int, taken: list[int]) -> int:
         if sends:
             cursor.execute(sql.LOCK_ROWS, {"ids": sorted(sends)})
             results |= write(cursor, sends, erased)
+        erased |= _about_erased([e for e in done if e.id not in erased and _is_odd(results[e.id])])
         _mark(cursor, done, results, erased)
     return len(done)
+
+
+def _is_odd(result: Result) -> bool:
+    return result not in (Result.APPLIED, Result.IGNORED)
+
+
+def _about_erased(events: Iterable[Waiting]) -> set[int]:
+    """Those events without a row of ours whose recipient was erased: the address must not stay
+    for being told late."""
+    told: dict[str, set[int]] = defaultdict(set)
+    for e in events:
+        for digest in erased_hashes(canonical(e.recipient)) if e.recipient else ():
+            told[digest].add(e.id)
+    known = Suppression.objects.filter(email_hash__in=list(told)).values_list(
+        "email_hash", flat=True
+    )
+    return {event_id for digest in known for event_id in told[str(digest)]} if told else set()
 
 
 def _mark(
@@ -179,11 +199,7 @@ def _mark(
             "erased": [e.id in erased for e in done],
         },
     )
-    counts = Counter(
-        (e.esp, str(results[e.id]))
-        for e in done
-        if results[e.id] not in (Result.APPLIED, Result.IGNORED)
-    )
+    counts = Counter((e.esp, str(results[e.id])) for e in done if _is_odd(results[e.id]))
     webhook_counts.add(cursor, counts)
 
 

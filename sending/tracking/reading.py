@@ -25,6 +25,8 @@ DEDUPLICATED = "deduplicated"
 _EARLIEST_YEAR = 2000
 _AHEAD = timedelta(days=1)
 _ID_LIMIT = 300
+#: Anything like an address, in a raw event: nobody would find it there when a person is erased.
+_ADDRESS = re.compile(r"[^\s<>\"'`,;:()\[\]{}=&\\]+@[^\s<>\"'`,;:()\[\]{}=&\\]+")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -61,6 +63,7 @@ def read(event: Any, esp_name: str, *, received: datetime) -> Reading:
                 if told
                 else [kind, message_id, recipient.lower(), "" if odd_time else at.isoformat()],
                 None if told else raw,
+                names=recipient,
             ),
             esp=esp,
             kind=kind,
@@ -77,14 +80,15 @@ def read(event: Any, esp_name: str, *, received: datetime) -> Reading:
 
 
 def unreadable(raw: object, esp_name: str, *, received: datetime) -> ProviderEvent:
-    """A row for an event that anymail could not make sense of, with the beginning of it."""
+    """A row for an event that anymail could not make sense of, with the beginning of it, without
+    addresses."""
     esp = clean_text(_esp(esp_name), limit=40)
     return ProviderEvent(
         event_id=_event_id(esp, [UNREADABLE], raw),
         esp=esp,
         kind=UNREADABLE,
         at=received,
-        text=clean_text(_canonical(raw)[:2000]),
+        text=clean_text(_ADDRESS.sub("(address)", _canonical(raw)[:2000])),
         received=received,
     )
 
@@ -131,9 +135,10 @@ def _identifier(told: object, limit: int) -> str:
     return _UNSTORABLE.sub("", str(told))[:limit]
 
 
-def _event_id(esp: str, parts: list[str], raw: object) -> str:
+def _event_id(esp: str, parts: list[str], raw: object, *, names: str = "") -> str:
+    """An id with an address in it (``names``) is hashed: it outlives a person's erasure."""
     plain = ":".join([esp, *parts])
-    if raw is None and len(plain) <= _ID_LIMIT:
+    if raw is None and not names and len(plain) <= _ID_LIMIT:
         return plain
     text = "\0".join([plain, "" if raw is None else _canonical(raw)])
     return f"{esp}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

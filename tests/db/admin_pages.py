@@ -12,13 +12,35 @@ from django.utils import timezone
 
 from campaigns.models import Approval, Campaign, Content
 from sending.models import CampaignHealth, DeliveryEvent, RateLimit, Send, TransportPause
-from subscribers.models import Account, Membership, Segment, Subscriber, Suppression
+from subscribers.models import (
+    Account,
+    AttributeDefinition,
+    AuditEvent,
+    ConsentText,
+    ImportJob,
+    Membership,
+    MembershipChange,
+    Segment,
+    Signup,
+    SignupAttempt,
+    SignupForm,
+    Subscriber,
+    Suppression,
+)
 from tests.factories import (
+    AttributeDefinitionFactory,
+    AuditEventFactory,
     CampaignFactory,
+    ConsentTextFactory,
     ContentFactory,
+    ImportJobFactory,
+    MembershipChangeFactory,
     MembershipFactory,
     SegmentFactory,
     SendFactory,
+    SignupAttemptFactory,
+    SignupFactory,
+    SignupFormFactory,
     StaffFactory,
     SubscriberFactory,
     SuppressionFactory,
@@ -62,13 +84,25 @@ def one_of_each(account: Account) -> dict[type[Any], Any]:
         account=account, name=f"{SECRET} campaign", segments=[segment], sending=True
     )
     send = SendFactory.create(campaign=campaign, subscriber=person, in_doubt=True)
+    form = SignupFormFactory.create(account=account, name=f"{SECRET} form", segments=[segment])
+    words = ConsentTextFactory.create(account=account, text=f"{SECRET} words")
     now = timezone.now()
     return {
         Account: account,
         Segment: segment,
         Subscriber: person,
         Membership: MembershipFactory.create(segment=segment, subscriber=person),
+        MembershipChange: MembershipChangeFactory.create(segment=segment, subscriber=person),
         Suppression: SuppressionFactory.create(account=account, email=f"{SECRET}@x.example.org"),
+        AuditEvent: AuditEventFactory.create(account=account, subject=f"{SECRET}@x.example.org"),
+        AttributeDefinition: AttributeDefinitionFactory.create(account=account, key=SECRET),
+        ImportJob: ImportJobFactory.create(account=account, file_name=SECRET, status="done"),
+        SignupForm: form,
+        ConsentText: words,
+        Signup: SignupFactory.create(
+            account=account, form=form, consent=words, email=f"{SECRET}@y.example.org"
+        ),
+        SignupAttempt: SignupAttemptFactory.create(account=account),
         Content: content,
         Campaign: campaign,
         Approval: Approval.objects.create(

@@ -57,7 +57,10 @@ def test_the_approve_page_shows_who_what_and_when(boss: Client, campaign: Campai
         )
     page = boss.get(url("approve", campaign.pk))
     text = " ".join(page.content.decode().split())
-    assert page.context["people"] == audience.Audience(addressed=4, suppressed=2)
+    people = page.context["people"]
+    assert (people.addressed, people.suppressed, people.paused) == (4, 2, 0)
+    assert f"{segment.name} (brings 5)" in text
+    assert f"{excluded.name} (takes 1 away)" in text
     assert "<strong>2</strong> people get it" in text
     assert "Spring, Ann" in text
     assert "Hello Ann," in text

@@ -1,4 +1,4 @@
-"""What staff can do to people and suppressions in the admin, and what they can not."""
+"""What staff can do to people in the admin, and what they can not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sending.models import Send
 from subscribers.models import Membership, Segment, Subscriber, Suppression
 from tests.db.admin_pages import run_action, url
 from tests.factories import (
-    AccountFactory,
     CampaignFactory,
     MembershipFactory,
     SegmentFactory,
@@ -42,6 +41,8 @@ def person_form(person: Subscriber, **changes: Any) -> dict[str, Any]:
         "timezone": "",
         "memberships-TOTAL_FORMS": 0,
         "memberships-INITIAL_FORMS": 0,
+        "signups-TOTAL_FORMS": 0,
+        "signups-INITIAL_FORMS": 0,
         **changes,
     }
 
@@ -172,72 +173,3 @@ def test_a_subscriber_can_be_deleted_and_the_ledger_stays(superuser_client: Clie
     assert answer.status_code == 302
     send.refresh_from_db()
     assert (send.subscriber, send.status) == (None, Send.Status.SENT)
-
-
-# --- suppressions --------------------------------------------------------------------------------
-
-
-def test_suppressing_by_hand_goes_through_the_verb(superuser_client: Client) -> None:
-    account = AccountFactory.create()
-    form = {
-        "account": account.pk,
-        "email": " Bad@EXAMPLE.org",
-        "reason": "manual",
-        "evidence": "asked on the phone",
-    }
-    assert superuser_client.post(url(Suppression, "add"), form).status_code == 302
-    row = Suppression.objects.get()
-    assert (row.account, row.email) == (account, "Bad@example.org")
-    assert row.evidence.startswith("asked on the phone\nAdded by staff")
-    assert LogEntry.objects.get().object_id == str(row.pk)
-
-
-def test_a_weaker_reason_by_hand_does_not_replace_a_stronger(superuser_client: Client) -> None:
-    row = SuppressionFactory.create(reason="complaint", email="a@example.org", evidence="ARF")
-    form = {"account": row.account_id, "email": "A@example.org", "reason": "manual"}
-    answer = superuser_client.post(url(Suppression, "add"), form, follow=True)
-    assert "stronger reason" in answer.content.decode()
-    stored = Suppression.objects.get()
-    assert (stored.reason, stored.evidence) == ("complaint", "ARF")
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        {"email": "nonsense", "reason": "manual"},
-        {"email": "a@example.org", "reason": "erased"},
-        {
-            "email": "a@example.org",
-            "reason": "complaint",
-            "expires_0": "2999-01-01",
-            "expires_1": "00:00",
-        },
-        {
-            "email": "a@example.org",
-            "reason": "manual",
-            "expires_0": "2001-01-01",
-            "expires_1": "00:00",
-        },
-        {"email": "", "reason": ""},
-    ],
-)
-def test_a_wrong_suppression_is_an_error_of_its_form(
-    superuser_client: Client, form: dict[str, str]
-) -> None:
-    answer = superuser_client.post(url(Suppression, "add"), form)
-    assert answer.status_code == 200
-    assert answer.context["adminform"].form.errors
-    assert not Suppression.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("reason", "status"),
-    [("manual", 302), ("hard_bounce", 302), ("unsubscribed", 403), ("complaint", 403)],
-)
-def test_only_what_is_not_a_persons_wish_can_be_lifted(
-    superuser_client: Client, reason: str, status: int
-) -> None:
-    row = SuppressionFactory.create(reason=reason)
-    answer = superuser_client.post(url(Suppression, "delete", row.pk), {"post": "yes"})
-    assert answer.status_code == status
-    assert Suppression.objects.exists() is (status == 403)

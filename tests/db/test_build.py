@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from campaigns import gate, lifecycle
@@ -386,8 +386,7 @@ def test_a_chunk_with_somebody_deleted_meanwhile_is_repeated(
         building = race.start_to(halt, lambda: build_chunk(campaign.pk, size=10))
         gone.delete()
         halt.released.set()
-        with pytest.raises(IntegrityError):
-            building.result()
+        assert building.result() == Progress(inserted=0, done=False), "to be built again"
     assert not Send.objects.exists()
     _finish_build(campaign)
     assert campaign.audience == Send.objects.count() == 2

@@ -124,6 +124,8 @@ def test_a_form_that_was_loaded_before_does_not_take_an_unsubscription_back(
         "timezone": "",
         "memberships-TOTAL_FORMS": 0,
         "memberships-INITIAL_FORMS": 0,
+        "signups-TOTAL_FORMS": 0,
+        "signups-INITIAL_FORMS": 0,
     }
     url = reverse("admin:sendonce_subscribers_subscriber_change", args=[person.pk])
     answer = staff.post(url, form, follow=True)

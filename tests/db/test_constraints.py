@@ -26,10 +26,15 @@ from sending.models import (
 from subscribers.models import Membership, Segment, Subscriber, Suppression
 from tests.factories import (
     AccountFactory,
+    AttributeDefinitionFactory,
     CampaignFactory,
+    ConsentTextFactory,
+    ImportChunkFactory,
+    ImportJobFactory,
     MembershipFactory,
     SegmentFactory,
     SendFactory,
+    SignupFormFactory,
     SubscriberFactory,
     SuppressionFactory,
 )
@@ -119,6 +124,7 @@ CHECKS: dict[str, list[Case]] = {
         (_campaign("sent"), "built_at = NULL"),
         (_campaign("sent"), "finished_at = NULL"),
     ],
+    "sendonce_import_status": [(ImportJobFactory.create, "status = 'running'")],
     "sendonce_subscriber_status": [(SubscriberFactory.create, "status = 'blocked'")],
     "sendonce_suppression_identity": [
         (SuppressionFactory.create, "email = NULL"),
@@ -198,6 +204,11 @@ def _two_people() -> tuple[Row, Row]:
     return first, SubscriberFactory.create(account=first.account)
 
 
+def _two_of(made: Any, shared: str) -> tuple[Row, Row]:
+    first = made.create()
+    return first, made.create(**{shared: getattr(first, shared)})
+
+
 def _two_segments() -> tuple[Row, Row]:
     first = SegmentFactory.create()
     return first, SegmentFactory.create(account=first.account)
@@ -233,6 +244,22 @@ UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
         "alias = first.alias",
     ),
     "sendonce_segment_slug": (_two_segments, "slug = first.slug"),
+    "sendonce_signupform_slug": (
+        lambda: _two_of(SignupFormFactory, "account"),
+        "slug = first.slug",
+    ),
+    "sendonce_consent_text": (
+        lambda: _two_of(ConsentTextFactory, "account"),
+        "digest = first.digest",
+    ),
+    "sendonce_attribute_key": (
+        lambda: _two_of(AttributeDefinitionFactory, "account"),
+        "key = first.key",
+    ),
+    "sendonce_importchunk_once": (
+        lambda: _two_of(ImportChunkFactory, "job"),
+        "number = first.number",
+    ),
     "sendonce_subscriber_address": (_two_people, "email = upper(first.email)"),
     "sendonce_membership_once": (_two_memberships, "subscriber_id = first.subscriber_id"),
     "sendonce_suppression_account": (_two_suppressions, "email = upper(first.email)"),

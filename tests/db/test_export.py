@@ -7,11 +7,17 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from subscribers.exporting import export_csv
-from subscribers.importing import import_csv
+from subscribers.exporting import count_people, export_csv
+from subscribers.importing import Options, import_file
 from subscribers.models import Account, Segment, Subscriber, Suppression
 from subscribers.suppression import suppress
-from tests.factories import AccountFactory, MembershipFactory, SegmentFactory, SubscriberFactory
+from tests.factories import (
+    AccountFactory,
+    AttributeDefinitionFactory,
+    MembershipFactory,
+    SegmentFactory,
+    SubscriberFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -61,6 +67,66 @@ def test_a_segment_s_export_has_its_present_members() -> None:
     header, *rows = exported(account, segment)
     assert [row[0] for row in rows] == ["in@example.org"]
     assert "x" not in header
+
+
+def test_defined_attributes_come_first_whether_anybody_has_them_or_not() -> None:
+    account = AccountFactory.create()
+    for key, label in (("town", "City"), ("zip", ""), ("born", "")):
+        AttributeDefinitionFactory.create(account=account, key=key, label=label)
+    AttributeDefinitionFactory.create(key="stranger")
+    SubscriberFactory.create(account=account, attributes={"zip": "01234", "city": "x", "b": "y"})
+    header, row = exported(account)
+    # A column named city would be read as the attribute that is labelled so.
+    assert header[6:] == ["born", "town", "zip", "b", "attribute:city"]
+    assert row[6:] == ["", "", "01234", "y", "x"]
+
+
+def test_people_can_be_chosen_by_status_and_by_suppression() -> None:
+    account = AccountFactory.create()
+    SubscriberFactory.create(account=account, email="a@example.org")
+    SubscriberFactory.create(account=account, email="b@example.org", pending=True)
+    SubscriberFactory.create(account=account, email="c@example.org", unsubscribed=True)
+    suppress(account, "a@example.org", "manual")
+    suppress(None, "b@example.org", "complaint")
+    suppress(AccountFactory.create(), "c@example.org", "complaint")
+    for status, suppressed, names in (
+        ("", None, "abc"),
+        ("confirmed", None, "a"),
+        ("", True, "ab"),
+        ("", False, "c"),
+        ("pending", False, ""),
+    ):
+        target = io.StringIO(newline="")
+        chosen = {"account": account, "status": status, "suppressed": suppressed}
+        count = export_csv(target, **chosen)
+        rows = list(csv.reader(io.StringIO(target.getvalue(), newline="")))[1:]
+        assert "".join(row[0][0] for row in rows) == names
+        assert count == count_people(**chosen) == len(names)
+    with pytest.raises(ValueError, match="no status 'gone'"):
+        export_csv(io.StringIO(), account=account, status="gone")
+
+
+def test_numbers_keep_their_minus_and_other_values_are_written_as_import_reads_them() -> None:
+    account = AccountFactory.create()
+    values = {
+        "a": -5,
+        "b": -1.5,
+        "c": True,
+        "d": False,
+        "e": [1, "=2"],
+        "f": {"g": None},
+        "h": "-5",
+    }
+    SubscriberFactory.create(account=account, attributes=values)
+    assert exported(account)[1][6:] == [
+        "-5",
+        "-1.5",
+        "true",
+        "false",
+        '[1, "=2"]',
+        '{"g": null}',
+        "'-5",
+    ]
 
 
 def test_suppressed_addresses_are_marked_with_the_strongest_reason() -> None:
@@ -113,11 +179,11 @@ def test_what_is_exported_and_imported_again_is_as_it_was() -> None:
     export_csv(target, account=account)
 
     segment = SegmentFactory.create()
-    report = import_csv(
+    report = import_file(
         io.BytesIO(target.getvalue().encode()),
         account=segment.account,
         segment=segment,
-        confirmed=True,
+        options=Options(confirmed=True),
     )
     assert (report.imported, report.rejected) == (4, 0)
     same = ("email", "status", "attributes", "locale", "timezone", "consent_source")

@@ -25,7 +25,7 @@ from tests.factories import (
 )
 
 from .handed import OLD, hand_over_rows, set_campaign
-from .rows import LEASE, campaign_to, held, kinds_of, row, status_of
+from .rows import LEASE, campaign_to, held, kinds_of, member, row, status_of
 
 
 def _person(send: Send) -> Subscriber:
@@ -95,6 +95,16 @@ WITHHELD: dict[str, tuple[Change, str, str]] = {
     "left the segment": (
         lambda s: _person(s).memberships.update(left_at=timezone.now()), "left", "suppressed"),
     "membership deleted": (lambda s: _person(s).memberships.all().delete(), "left", "suppressed"),
+    "takes a pause": (
+        lambda s: Subscriber.objects.filter(sends=s).update(
+            paused_until=timezone.now() + timedelta(days=1)), "paused", "suppressed"),
+    "takes a pause and has left": (
+        lambda s: (Subscriber.objects.filter(sends=s).update(
+            paused_until=timezone.now() + timedelta(days=1)),
+            _person(s).memberships.update(left_at=timezone.now())), "left", "suppressed"),
+    "changed their address": (
+        lambda s: Subscriber.objects.filter(sends=s).update(email="moved@example.org"),
+        "moved", "suppressed"),
     "deleted": (lambda s: _person(s).delete(), "erased", "suppressed"),
     "paused": (lambda s: set_campaign(s, "paused"), "not_sending", "queued"),
     "canceled": (lambda s: set_campaign(s, "canceled"), "canceled", "canceled"),
@@ -176,7 +186,8 @@ def test_somebody_who_was_erased_and_came_back_does_not_get_it_again() -> None:
     Send.objects.filter(job_id=before.job_id).update(
         email=None, subscriber=None, email_hash=erased_hashes(str(again.email))[-1]
     )
-    elsewhere = row(campaign_to(0), "claimed", email=again.email)
+    other = campaign_to(0)
+    elsewhere = row(other, "claimed", subscriber=member(other, email=again.email))
     handed = hand_over_rows(again, elsewhere)
     assert handed.withheld == {again.pk: "erased"}
     assert [r.id for r in handed.go] == [elsewhere.pk]

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from subscribers.models import Segment, Subscriber
+from subscribers.importing import Step, showing
+from subscribers.importing.applying import Applying
+from subscribers.models import AuditEvent, ImportJob, Segment, Subscriber
 from tests.factories import SegmentFactory
 
 from . import imports
@@ -62,6 +64,99 @@ def test_the_command_refuses_with_one_plain_line(segment: Segment, tmp_path: Pat
         command(str(tmp_path), *account, "--segment", segment.slug)
     assert caught.value.returncode == 2
     assert not Subscriber.objects.exists()
+
+
+def test_columns_are_mapped_by_their_names(segment: Segment, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("E-Mail;Wohnort;Notiz;Größe\nann@example.org;Graz;secret;1,5\n")
+    segment.account.attribute_definitions.create(key="size", kind="number")
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    out = command(
+        str(path),
+        *where,
+        "--map",
+        "wohnort=attribute:city",
+        "--map",
+        "Notiz=",
+        "--map=GROSSE=attribute:size",
+        "--decimal=,",
+    )
+    assert "Columns passed over: Notiz." in out
+    assert Subscriber.objects.get().attributes == {"city": "Graz", "size": 1.5}
+    with pytest.raises(CommandError, match="no column 'Stadt'; the file has E-Mail, Wohnort"):
+        command(str(path), *where, "--map", "Stadt=attribute:city")
+    with pytest.raises(CommandError, match="not of the form"):
+        command(str(path), *where, "--map", "Stadt")
+    with pytest.raises(CommandError, match="can't mean"):
+        command(str(path), *where, "--map", "Notiz=nonsense")
+
+
+def test_a_file_without_names(segment: Segment, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("ann@example.org\tAnn\nbob@example.org\tBob\n")
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    out = command(
+        str(path),
+        *where,
+        "--no-header",
+        "--delimiter=tab",
+        "--map=column 1=email",
+        "--map=column 2=attribute:name",
+    )
+    assert out.startswith("imported 2,")
+    assert Subscriber.objects.get(email="bob@example.org").attributes == {"name": "Bob"}
+
+
+def test_it_is_recorded_who_ran_it(segment: Segment, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("email\nann@example.org\n")
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    command(str(path), *where, "--atomic")
+    event = AuditEvent.objects.get()
+    assert (event.verb, event.by, event.subject) == ("import.done", None, "people.csv")
+    assert event.by_name
+    job = ImportJob.objects.get()
+    assert (job.by_name, job.options["atomic"], job.runner) == (event.by_name, True, None)
+
+
+def test_elsewhere_than_on_a_terminal_long_imports_tell_lines(
+    segment: Segment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(showing, "_EVERY", 0)
+    with showing.shown(out) as progress:
+        progress(Step("reading", 50, 200, 7))
+        progress(Step("reading", 50, 0, 8))
+        progress(Step("writing", 3, 9, 10))
+    assert out.getvalue().splitlines() == [
+        "read 7 rows, 25 % of the file",
+        "read 8 rows",
+        "written 3 of 9 rows",
+    ]
+    out.truncate(0)
+    monkeypatch.setattr(showing, "_EVERY", 10)
+    with showing.shown(out) as progress:
+        progress(Step("writing", 3, 9, 10))
+    assert not out.getvalue()
+
+
+def test_ctrl_c_gives_the_import_back_and_says_how_to_go_on(
+    segment: Segment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "people.csv"
+    path.write_text("email\nann@example.org\n")
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Applying, "_chunk", interrupt)
+        with pytest.raises(CommandError, match="same command goes on") as caught:
+            command(str(path), *where)
+    assert caught.value.returncode == 130
+    assert ImportJob.objects.get().lease_until is None
+    assert command(str(path), *where).startswith("imported 1,")
+    assert ImportJob.objects.count() == 1
 
 
 def test_the_command_as_it_is_run(

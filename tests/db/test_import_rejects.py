@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from subscribers import import_sql
-from subscribers.importing import ImportRefused, import_csv
+from subscribers.importing import ImportRefused, Step, import_file, sql
 from subscribers.models import Segment, Subscriber, Suppression
 from subscribers.suppression import suppress
 from tests.factories import AccountFactory
@@ -43,7 +42,7 @@ def test_bad_rows_are_told_with_line_and_reason_while_good_ones_go_in(
 ) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(BAD_ROWS.encode())
-    report = import_csv(path, account=segment.account, segment=segment, confirmed=True)
+    report = load(path, segment, confirmed=True)
     assert counts(report) == {"imported": 2, "rejected": 8}
     assert members(segment) == {"good@example.org", "also-good@example.org"}
     assert report.reject_file == tmp_path / "people.csv.rejects.csv"
@@ -74,7 +73,7 @@ def test_a_reject_file_is_mended_and_imported_as_it_is(segment: Segment, tmp_pat
     rejects = tmp_path / "rejects.csv"
     load("email,name\nann.example.org,=Ann\n", segment, reject_file=rejects)
     rejects.write_text(rejects.read_text().replace("ann.example.org", "ann@example.org"))
-    report = import_csv(rejects, account=segment.account, segment=segment)
+    report = load(rejects, segment)
     assert counts(report) == {"imported": 1, "pending": 1}
     assert report.ignored == ["reject_line", "reject_reason"]
     assert Subscriber.objects.get().attributes == {"name": "=Ann"}
@@ -117,7 +116,7 @@ def test_a_file_that_is_no_good_is_refused_as_a_whole(
     path = tmp_path / "people.csv"
     path.write_bytes(data)
     with pytest.raises(ImportRefused) as caught:
-        import_csv(path, account=segment.account, segment=segment)
+        load(path, segment, encoding="utf-8")
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not Subscriber.objects.exists()
@@ -128,11 +127,11 @@ def test_a_file_that_is_no_good_is_refused_as_a_whole(
 def test_a_failure_at_the_end_leaves_nothing_half_written(
     segment: Segment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_sql, "COUNT", "SELECT 1/0")
+    monkeypatch.setattr(sql, "COUNT", "SELECT 1/0")
     path = tmp_path / "people.csv"
     path.write_text("email,suppressed\nann@example.org,manual\nbad,\n")
     with pytest.raises(DatabaseError):
-        import_csv(path, account=segment.account, segment=segment)
+        load(path, segment)
     assert not Subscriber.objects.exists()
     assert not Suppression.objects.exists()
     assert [p.name for p in tmp_path.iterdir()] == ["people.csv"]
@@ -145,14 +144,14 @@ def test_a_reject_file_that_can_t_be_written_refuses_the_import(
     path.write_text("email\nann@example.org\nbad\n")
     for rejects in (tmp_path, path, tmp_path / "missing" / "rejects.csv"):
         with pytest.raises(ImportRefused):
-            import_csv(path, account=segment.account, segment=segment, reject_file=rejects)
+            load(path, segment, reject_file=rejects)
     assert path.read_text() == "email\nann@example.org\nbad\n"
     assert not Subscriber.objects.exists()
 
 
 def test_another_account_s_segment_is_refused(segment: Segment) -> None:
     with pytest.raises(ImportRefused, match="not one of the account"):
-        import_csv(io.BytesIO(b"email\n"), account=AccountFactory.create(), segment=segment)
+        import_file(io.BytesIO(b"email\n"), account=AccountFactory.create(), segment=segment)
 
 
 def test_many_rows_go_in_with_few_statements(
@@ -160,9 +159,15 @@ def test_many_rows_go_in_with_few_statements(
 ) -> None:
     suppress(segment.account, "p7@example.org", "erased")
     text = "email,n\n" + "".join(f"p{i}@example.org,{i}\n" for i in range(20_000))
-    progress: list[tuple[int, int]] = []
-    with django_assert_max_num_queries(40):
-        report = load(text, segment, progress=lambda *told: progress.append(told))
+    steps: list[Step] = []
+    with django_assert_max_num_queries(140):
+        report = load(text, segment, progress=steps.append)
     assert counts(report) == {"imported": 19_999, "rejected": 1, "pending": 19_999}
-    assert progress[-1] == (len(text), 20_000)
-    assert progress == sorted(progress)
+    reading = [step for step in steps if step.phase == "reading"]
+    writing = [step for step in steps if step.phase == "writing"]
+    assert steps == reading + writing
+    assert reading[-1] == Step("reading", len(text), len(text), 20_000)
+    assert writing[-1] == Step("writing", 20_000, 20_000, 20_000)
+    for part in (reading, writing):
+        assert [step.done for step in part] == sorted({step.done for step in part})
+        assert len(part) >= 2

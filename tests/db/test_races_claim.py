@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.utils import timezone
 from sending import build, rescue, sql
 from sending.handover import give_back, hand_over
 from sending.models import Send
-from subscribers.consent import unsubscribe
+from subscribers.consent import pause, unsubscribe
 from subscribers.suppression import suppress
 
 from .race_rules import just_now
@@ -32,6 +33,7 @@ OPT_OUTS: dict[str, Callable[[Send], object]] = {
     "erased": lambda send: suppress(send.account_id, str(send.email), "erased"),
     "unsubscribed": lambda send: unsubscribe(_person(send), evidence="a link"),
     "left": lambda send: _person(send).memberships.update(left_at=timezone.now()),
+    "paused": lambda send: pause(_person(send), timezone.now() + timedelta(days=1)),
     "deleted": lambda send: _person(send).delete(),
 }
 
@@ -42,7 +44,7 @@ def _person(send: Send) -> Any:
 
 
 @pytest.mark.parametrize("statements", [2, 1], ids=["two statements", "control"])
-@pytest.mark.parametrize("opt_out", ["suppressed", "erased", "unsubscribed", "left"])
+@pytest.mark.parametrize("opt_out", ["suppressed", "erased", "unsubscribed", "left", "paused"])
 def test_an_opt_out_that_commits_while_the_hand_over_waits_is_seen(
     opt_out: str, statements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -83,6 +83,22 @@ def test_the_story_says_why_nothing_was_made(
     assert lines[told + 1 :] == words
 
 
+def test_the_story_says_who_takes_a_pause_and_no_longer_once_it_is_over() -> None:
+    account = AccountFactory.create(slug="shop")
+    person = SubscriberFactory.create(
+        account=account,
+        email="ann@example.org",
+        paused_until=datetime(2999, 12, 31, 8, tzinfo=UTC),
+    )
+    words = "paused by their own wish: gets no campaign until 2999-12-31 08:00 UTC"
+    lines = run("sender_status", "--address", "ann@example.org").splitlines()
+    assert lines[2] == f"    {words}"
+    assert lines[-1] == f"    in shop: {words}"
+    person.paused_until = timezone.now() - timedelta(seconds=1)
+    person.save()
+    assert "pause" not in run("sender_status", "--address", "ann@example.org")
+
+
 def test_the_story_says_why_somebody_did_not_get_it() -> None:
     account = AccountFactory.create(slug="shop")
     person = SubscriberFactory.create(
@@ -148,7 +164,8 @@ def test_the_story_of_an_erased_person_is_found_by_the_hash() -> None:
     assert send.subscriber is not None
     send.subscriber.delete()
     text = run("sender_status", "--address", email)
-    assert "is nobody's subscriber" in text
+    assert "erased person: a keyed hash is all that is kept" in text
+    assert "nobody's subscriber" not in text
     assert "(erased)" in text
     assert "SENT" in text
 

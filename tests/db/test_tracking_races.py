@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -14,6 +15,7 @@ from sending.handover import hand_over
 from sending.models import CampaignHealth, DeliveryEvent
 from sending.settle import settle
 from sending.tracking import inbox as tracking
+from subscribers import consent, suppression
 
 from .racing import Race
 from .rows import LEASE, campaign_to, held, row, status_of, take, told
@@ -199,3 +201,30 @@ def test_the_workers_are_woken(transactional_db: None) -> None:
     assert list(connection.connection.notifies(timeout=0.1)) == []
     with connection.cursor() as cursor:
         cursor.execute(f"UNLISTEN {lifecycle.CHANNEL}")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_unsubscription_told_beside_one_here_waits_and_not_in_a_circle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    send = row(campaign_to(0), "sent")
+    person = send.subscriber
+    assert person is not None
+    event = event_of(send, "unsubscribed")
+    tracking.store([event])
+    with Race() as race:
+        halt = race.halt()
+
+        def holding_the_person(*given: Any, **more: Any) -> Any:
+            halt.here()
+            return suppression.suppress(*given, **more)
+
+        monkeypatch.setattr(consent, "suppress", holding_the_person)
+        here = race.start_to(halt, lambda: consent.unsubscribe(person, evidence="a link"))
+        told = race.start(tracking.apply_waiting)
+        told.wait_until_blocked()
+        halt.released.set()
+        assert here.result() is True
+        assert told.result() == 1
+    assert result_of(event) == "applied"
+    assert suppressions() == [(send.email, "unsubscribed")]

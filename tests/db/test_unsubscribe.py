@@ -20,8 +20,8 @@ urlpatterns = [path("mail/", include("subscribers.urls"))]
 
 pytestmark = pytest.mark.django_db
 
-STRICT = override_settings(APPEND_SLASH=True)
 ONE_CLICK = "List-Unsubscribe=One-Click"
+FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture
@@ -62,29 +62,8 @@ def test_looking_changes_nothing(web: Client, person: Subscriber, method: str, a
     assert not Suppression.objects.exists()
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
-@pytest.mark.parametrize(
-    ("body", "content_type"),
-    [
-        (ONE_CLICK, "application/x-www-form-urlencoded"),
-        (
-            '--b\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n'
-            "--b--\r\n",
-            "multipart/form-data; boundary=b",
-        ),
-        ("", "application/x-www-form-urlencoded"),
-        ("\xff broken", "multipart/form-data"),
-        ("x" * 5_000_000, "text/plain"),
-    ],
-)
-def test_one_click(
-    web: Client, person: Subscriber, slash: str, body: str, content_type: str
-) -> None:
-    with STRICT:
-        for _ in range(3):
-            response = web.post(address(person) + slash, body, content_type=content_type)
-            assert response.status_code == 200
-            assert not response.cookies
+def test_a_post_unsubscribes(web: Client, person: Subscriber) -> None:
+    assert web.post(address(person), ONE_CLICK, content_type=FORM).status_code == 200
     assert status(person) == "unsubscribed"
     assert person.unsubscribed_at is not None
     suppression = Suppression.objects.get()
@@ -138,17 +117,23 @@ def test_the_policy_follows_the_static_files(web: Client, person: Subscriber) ->
 
 
 @pytest.mark.parametrize(
-    "token", ["x", "x" * 32, "x" * 100, "%00", "é", "../admin", make_token(Kind.WEB, 1, 1)]
+    ("token", "code"),
+    [
+        ("x", 410),
+        ("x" * 32, 410),
+        ("x" * 100, 410),
+        ("x" * 101, 404),
+        ("%00", 410),
+        ("é", 410),
+        ("../admin", 404),
+        (make_token(Kind.WEB, 1, 1), 404),
+    ],
 )
-def test_a_forged_token_is_not_found(web: Client, person: Subscriber, token: str) -> None:
+def test_a_forged_token_leads_nowhere(
+    web: Client, person: Subscriber, token: str, code: int
+) -> None:
     for response in (web.get(f"/u/{token}"), web.post(f"/u/{token}")):
-        assert response.status_code == 404
-    assert status(person) == "confirmed"
-
-
-def test_other_methods_are_refused(web: Client, person: Subscriber) -> None:
-    for method in ("put", "delete", "patch", "options"):
-        assert getattr(web, method)(address(person)).status_code == 405
+        assert response.status_code == code
     assert status(person) == "confirmed"
 
 
@@ -160,21 +145,19 @@ def test_a_deleted_person_is_told_so(web: Client, person: Subscriber) -> None:
         assert "not on the list" in words(response)
 
 
-def test_the_preferences_link_leads_here_too(web: Client, person: Subscriber) -> None:
-    url = address(person, Kind.PREFERENCES)
-    assert "<form" in words(web.get(url))
-    web.post(url)
-    assert status(person) == "unsubscribed"
+def test_it_leads_to_the_preferences(web: Client, person: Subscriber) -> None:
+    (found,) = re.findall(r'<a href="(/u/[^"]{32})">Get fewer', words(web.get(address(person))))
+    assert "Your preferences" in words(web.get(found))
 
 
-@override_settings(LANGUAGES=[("en", "English"), ("ar", "Arabic")])
 def test_the_page_is_in_the_persons_language(web: Client, person: Subscriber) -> None:
-    Subscriber.objects.update(locale="ar_EG")
-    response = web.get(address(person), headers={"accept-language": "en"})
-    assert '<html lang="ar" dir="rtl">' in words(response)
+    Subscriber.objects.update(locale="fr_CA")
+    response = web.get(address(person), headers={"accept-language": "es"})
+    assert '<html lang="fr">' in words(response)
+    assert "Se désabonner" in words(response)
     Subscriber.objects.update(locale="tlh")
-    response = web.get(address(person), headers={"accept-language": "en"})
-    assert '<html lang="en">' in words(response)
+    response = web.get(address(person), headers={"accept-language": "es"})
+    assert '<html lang="es">' in words(response)
 
 
 @override_settings(ROOT_URLCONF=__name__, SENDONCE={"BASE_URL": "https://host.example"})

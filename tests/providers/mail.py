@@ -23,7 +23,12 @@ def job_id(recipient: str) -> str:
 
 
 def a_message(
-    transport: Transport, recipient: str, *, job: str = "", campaign_id: int | None = 7
+    transport: Transport,
+    recipient: str,
+    *,
+    job: str = "",
+    campaign_id: int | None = 7,
+    unsubscribe_url: str = "https://www.example.org/u/1",
 ) -> SendMessage:
     """Bulk mail with every header it can have, prepared for ``transport``."""
     job = job or job_id(recipient)
@@ -39,7 +44,7 @@ def a_message(
             account_slug="zolw",
             account_name="Żółw, Ltd",
             campaign_id=campaign_id,
-            unsubscribe_url="https://www.example.org/u/1" if campaign_id else "",
+            unsubscribe_url=unsubscribe_url if campaign_id else "",
         ),
         Rendered(subject="Grüße", text="Hello\n", html="<p>Grüße</p>"),
     )

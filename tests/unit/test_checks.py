@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from django.conf.urls.i18n import i18n_patterns
 from django.core.checks import CheckMessage
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
+from django.urls import include, path
 
 from sending import checks as sending_checks
 from subscribers import checks
@@ -384,6 +386,44 @@ def test_urls_without_the_unsubscribe_page_are_a_warning() -> None:
     found = said(checks.check_links, ROOT_URLCONF=__name__)
     assert ids(found) == ["sendonce.W001"]
     assert said(checks.check_links, ROOT_URLCONF=None) == []
+
+
+# --- W004: an unsubscribe link that is redirected --------------------------------------------
+
+#: As a module of URLs: ours below a language prefix, which is what a host may come to do.
+IN_LANGUAGES = type(
+    "Urls", (), {"urlpatterns": i18n_patterns(path("m/", include("subscribers.urls")))}
+)
+
+
+@pytest.mark.parametrize(
+    ("overridden", "words"),
+    [
+        ({}, None),
+        ({"SECURE_SSL_REDIRECT": True}, None),  # the project's own settings exempt it
+        ({"SECURE_SSL_REDIRECT": True, "SECURE_REDIRECT_EXEMPT": []}, "SECURE_SSL_REDIRECT"),
+        ({"SECURE_SSL_REDIRECT": True, "SECURE_REDIRECT_EXEMPT": [r"^mail/u/"]}, "SSL_REDIRECT"),
+        ({"SECURE_SSL_REDIRECT": True, "SECURE_REDIRECT_EXEMPT": [r"u/"]}, None),
+        ({"PREPEND_WWW": True, "SENDONCE": {"BASE_URL": "https://example.org"}}, "PREPEND_WWW"),
+        ({"PREPEND_WWW": True, "SENDONCE": {"BASE_URL": "https://www.example.org"}}, None),
+        ({"PREPEND_WWW": True, "SENDONCE": {"BASE_URL": 5}}, "PREPEND_WWW"),
+        ({"PREPEND_WWW": True, "SENDONCE": 5}, "PREPEND_WWW"),
+        ({"ROOT_URLCONF": IN_LANGUAGES}, "another path in each language"),
+        ({"ROOT_URLCONF": IN_LANGUAGES, "USE_I18N": False}, None),
+    ],
+)
+def test_what_would_redirect_a_one_click_is_a_warning(
+    overridden: dict[str, Any], words: str | None
+) -> None:
+    found = said(checks.check_links, **overridden)
+    assert ids(found) == ([] if words is None else ["sendonce.W004"])
+    assert words is None or words in found[0].msg
+
+
+def test_the_hint_names_the_path_to_exempt() -> None:
+    (found,) = said(checks.check_links, SECURE_SSL_REDIRECT=True, SECURE_REDIRECT_EXEMPT=[])
+    assert found.hint is not None
+    assert 'r"^u/"' in found.hint
 
 
 # --- W002: links that nobody else can follow -------------------------------------------------

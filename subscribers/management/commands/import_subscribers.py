@@ -2,53 +2,113 @@
 
 from __future__ import annotations
 
-import os
+import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
-from subscribers.importing import ImportRefused, ImportReport, Progress, import_csv
+from subscribers.command_line import terminable, who
+from subscribers.importing import (
+    ImportRefused,
+    ImportReport,
+    ImportStopped,
+    Options,
+    import_file,
+)
+from subscribers.importing.showing import shown
 from subscribers.models import Account, Segment
+
+EPILOG = """exit codes:
+  0    done
+  1    an unexpected error
+  2    refused: nothing was changed, or the line says what was; or stopped halfway
+       (SIGTERM: after what is being written)
+  130  stopped by ctrl-c
+
+Killed or stopped halfway, the same command goes on where the last chunk ended: the same file
+with the same options into the same segment.
+"""
 
 
 class Command(BaseCommand):
     help = (
-        "Import subscribers from a CSV file into a segment: all its good rows, or nothing. "
-        "Rows that are bad go to a reject file with the reason. Exit code 0: done, 2: refused, "
-        "nothing was changed."
+        "Import subscribers from a CSV or Excel file into a segment. Rows that are bad go to a "
+        "reject file with the reason, the others go in, 10,000 people in a transaction."
     )
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        return super().create_parser(
+            prog_name,
+            subcommand,
+            epilog=EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            **kwargs,
+        )
+
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="The CSV file; - reads standard input.")
+        parser.add_argument(
+            "file", metavar="FILE", help="CSV, TSV or .xlsx; - reads standard input"
+        )
         parser.add_argument("--account", required=True, metavar="SLUG")
         parser.add_argument("--segment", required=True, metavar="SLUG")
-        parser.add_argument(
+        people = parser.add_argument_group("people")
+        people.add_argument(
             "--confirmed",
             action="store_true",
-            help="You have these people's consent: they get campaigns at once. Without it new "
-            "people wait until they confirm.",
+            help="you have these people's consent: they get campaigns at once; without it new "
+            "people wait until they confirm",
         )
-        parser.add_argument(
-            "--consent-source", default="", metavar="TEXT", help="Where the consent came from."
+        people.add_argument(
+            "--consent-source", default="", metavar="TEXT", help="where the consent came from"
         )
-        parser.add_argument(
+        people.add_argument(
             "--keep-existing",
             action="store_true",
-            help="Leave what is known of a person as it is; they still join the segment.",
+            help="leave what is known of a person as it is; they still join the segment",
         )
-        parser.add_argument(
-            "--encoding", help="If it is neither UTF-8 nor has a byte-order mark, as in cp1252."
+        reading = parser.add_argument_group(
+            "how the file is read, where that is not found by itself"
         )
-        parser.add_argument("--delimiter", help="If it is not found by itself.")
-        parser.add_argument(
-            "--reject-file", metavar="PATH", help="Default: FILE.rejects.csv, beside the file."
+        reading.add_argument("--encoding", default="", help="as in cp1252 or utf-16-le")
+        reading.add_argument(
+            "--delimiter", default="", type=_delimiter, help="one character, or tab"
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="Report what would happen, change nothing."
+        reading.add_argument("--sheet", default="", help="of a workbook; default: the first")
+        reading.add_argument(
+            "--no-header",
+            action="store_true",
+            help="the first row is a person; columns are called 'column 1', 'column 2', ...",
+        )
+        reading.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            type=_mapping,
+            metavar="COLUMN=TARGET",
+            help="what a column means: email, status, locale, timezone, consent_source, "
+            "suppressed, attribute:KEY, or nothing to pass it over; may be repeated",
+        )
+        reading.add_argument(
+            "--decimal", default=".", choices=[".", ","], help="before a number's fraction"
+        )
+        reading.add_argument(
+            "--date-order",
+            default="ymd",
+            choices=["ymd", "dmy", "mdy"],
+            help="of days that are not written 2026-11-30 (default: such are refused)",
+        )
+        running = parser.add_argument_group("how it is done")
+        running.add_argument(
+            "--atomic", action="store_true", help="one transaction: the whole file or nothing"
+        )
+        running.add_argument(
+            "--dry-run", action="store_true", help="report what would happen, change nothing"
+        )
+        running.add_argument(
+            "--reject-file", metavar="PATH", help="default: FILE.rejects.csv, beside the file"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -62,24 +122,39 @@ class Command(BaseCommand):
             )
         name = options["file"]
         try:
-            with _progress(name) as progress:
-                report = import_csv(
+            with terminable() as stopping, shown(sys.stderr) as progress:
+                import_file(
                     sys.stdin.buffer if name == "-" else name,
                     account=account,
                     segment=segment,
-                    confirmed=options["confirmed"],
-                    existing="keep" if options["keep_existing"] else "update",
-                    consent_source=options["consent_source"],
-                    encoding=options["encoding"],
-                    delimiter=options["delimiter"],
+                    options=_options(options),
+                    columns=dict(options["map"]),
                     reject_file=options["reject_file"],
                     dry_run=options["dry_run"],
+                    by_name=who(),
                     progress=progress,
+                    stopping=stopping,
+                    waiting=self._wait,
+                    tell=self._tell,
                 )
-        except ImportRefused as error:
+        except (ImportRefused, ImportStopped) as error:
             raise CommandError(str(error), returncode=2) from error
+        except KeyboardInterrupt:
+            raise CommandError(
+                "Stopped. The same command goes on where it stopped.", returncode=130
+            ) from None
+
+    def _wait(self, until: datetime) -> None:
+        at = timezone.localtime(until).strftime("%H:%M:%S")
+        self.stderr.write(
+            f"Another run of this import is at work, or died a moment ago: waiting for its end, "
+            f"or for {at} to go on in its place."
+        )
+
+    def _tell(self, report: ImportReport) -> None:
         for line in describe(report):
             self.stdout.write(line)
+        self.stdout.flush()
 
 
 def describe(report: ImportReport) -> list[str]:
@@ -94,6 +169,7 @@ def describe(report: ImportReport) -> list[str]:
             f"{report.pending} of the new ones get no campaign until they confirm "
             "(--confirmed: you have their consent)."
         )
+    lines += report.notes
     if report.ignored:
         lines.append(f"Columns passed over: {', '.join(report.ignored)}.")
     if report.reject_file is not None:
@@ -103,33 +179,27 @@ def describe(report: ImportReport) -> list[str]:
     return lines
 
 
-@contextmanager
-def _progress(name: str) -> Iterator[Progress | None]:
-    """A bar on a terminal, where rich is installed and the size is known; else nothing."""
-    if not sys.stderr.isatty() or not Path(name).is_file():
-        yield None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-    except ImportError:
-        yield None
-        return
+def _options(given: dict[str, Any]) -> Options:
+    return Options(
+        encoding=given["encoding"],
+        delimiter=given["delimiter"],
+        sheet=given["sheet"],
+        header=not given["no_header"],
+        decimal=given["decimal"],
+        date_order=given["date_order"],
+        existing="keep" if given["keep_existing"] else "update",
+        confirmed=given["confirmed"],
+        consent_source=given["consent_source"],
+        atomic=given["atomic"],
+    )
 
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            """rich would end the process in the middle of the import."""
-            self.quiet = True
 
-    columns = (TextColumn("{task.fields[rows]} rows"), BarColumn(), DownloadColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Quiet(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task("import", total=os.stat(name).st_size, rows=0)
-        yield lambda read, rows: bar.update(task, completed=read, rows=rows)
+def _delimiter(text: str) -> str:
+    return "\t" if text.lower() in {"tab", "\\t"} else text
+
+
+def _mapping(text: str) -> tuple[str, str]:
+    column, equals, target = text.rpartition("=")
+    if not equals or not column.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form COLUMN=TARGET")
+    return column, target.strip()

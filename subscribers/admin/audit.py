@@ -1,0 +1,97 @@
+"""The audit trail in the admin: read, never written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+
+from ..addresses import canonical, erased_hashes, lower
+from ..models import AuditEvent
+from ..scoping import AccountFilter, ReadOnly, ScopedAdmin, visible
+from .parts import StyledMedia
+
+#: Newest events among which the filter looks for what there is to choose.
+_LOOKED_AT = 10_000
+
+
+class VerbFilter(admin.SimpleListFilter):
+    title = "act"
+    parameter_name = "act"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        newest = visible(AuditEvent.objects.order_by("-pk"), request, "account_id")
+        recent = AuditEvent.objects.filter(pk__in=newest.values("pk")[:_LOOKED_AT])
+        verbs = recent.order_by("verb").values_list("verb", flat=True).distinct()
+        return [(verb, verb) for verb in verbs]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(verb=self.value()) if self.value() else queryset
+
+
+class DayFilter(admin.DateFieldListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "day"
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
+    """What people did, newest first. What superusers did to all accounts is for superusers."""
+
+    list_display = ("when", "act", "about", "who", "account")
+    list_select_related = ("account",)
+    list_filter = (VerbFilter, AccountFilter, ("at", DayFilter))
+    sortable_by = ()
+    search_fields = ("subject_lower__startswith",)
+    search_help_text = "The beginning of an address or name, or all of one that was erased."
+    fields = ("when", "act", "about", "who", "where_from", "account", "words", "told")
+    readonly_fields = ("when", "act", "about", "who", "where_from", "words", "told")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        typed = search_term.strip()
+        if not typed:
+            return queryset, False
+        found = Q(subject_lower__startswith=lower(typed))
+        if "@" in typed:
+            forms = {lower(typed), lower(canonical(typed))}
+            hashes = [digest for form in forms for digest in erased_hashes(form)]
+            found |= Q(subject_hash__in=hashes)
+        return queryset.filter(found), False
+
+    @admin.display(description="when")
+    def when(self, obj: AuditEvent) -> str:
+        return date_format(localtime(obj.at), "SHORT_DATETIME_FORMAT")
+
+    @admin.display(description="act")
+    def act(self, obj: AuditEvent) -> str:
+        return obj.verb
+
+    @admin.display(description="subject")
+    def about(self, obj: AuditEvent) -> str:
+        return obj.subject or ("erased person" if obj.subject_hash else "")
+
+    @admin.display(description="by")
+    def who(self, obj: AuditEvent) -> str:
+        return obj.by_name
+
+    @admin.display(description="from")
+    def where_from(self, obj: AuditEvent) -> str:
+        return obj.from_address or "-"
+
+    @admin.display(description="reason")
+    def words(self, obj: AuditEvent) -> str:
+        return obj.reason
+
+    @admin.display(description="details")
+    def told(self, obj: AuditEvent) -> str:
+        if not obj.detail:
+            return ""
+        return json.dumps(obj.detail, ensure_ascii=False, indent=2, sort_keys=True)

@@ -1,0 +1,172 @@
+"""The second page of an import: what the columns mean, tried without a trace, then started."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from ..audit import record
+from ..forms.mapping import MappingForm
+from ..importing import ImportReport, Step, dry, jobs, sources
+from ..importing.drafts import declare, first_rows, keep, misfits, read_again
+from ..importing.standing import outcome
+from ..models import AttributeDefinition, ImportJob
+from ..tabular import ImportRefused
+from .import_parts import ImportPages
+
+Status = ImportJob.Status
+#: Definitions that a column's select offers.
+OFFERED = 500
+#: Seconds: what is not done after a few of them goes on without the browser.
+AT_ONCE = 3.0
+#: Seconds that "Try it" may take, below the time-outs of web servers.
+TRY = 20.0
+#: Rejected rows of a try that the page shows.
+SHOWN_REJECTS = 20
+
+
+class TookTooLong(Exception):
+    """A try did not come to its end in time; ``rows`` were read."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        super().__init__(rows)
+
+
+class MappingPage(ImportPages):
+    mapping_template = "admin/sendonce_subscribers/import_mapping.html"
+
+    def mapping_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        job = self.found(request, object_id)
+        if job.status != Status.DRAFT:
+            # Sent twice, or by a page that was left open: it has been started, once.
+            return HttpResponseRedirect(self.url_of(job, "change"))
+        rows = AttributeDefinition.objects.filter(account=job.account).order_by("key")
+        definitions = list(rows[:OFFERED])
+        if request.method != "POST":
+            return self._mapping_page(request, MappingForm(job, definitions))
+        form = MappingForm(job, definitions, request.POST)
+        if not {"import", "try"} & set(request.POST):
+            return self._read_again(request, form)
+        if form.is_other_table:
+            # What was said of the columns on the page may not hold for those of another sheet.
+            self.message_user(
+                request,
+                "The file is read in another way now. Look at its columns again; then go on.",
+                messages.WARNING,
+            )
+            return self._read_again(request, form)
+        return self._start(request, form) if "import" in request.POST else self._try(request, form)
+
+    def _read_again(self, request: HttpRequest, form: MappingForm) -> HttpResponse:
+        if not form.reading.is_valid():
+            return self._mapping_page(request, form)
+        try:
+            same = read_again(form.job, form.options, header=form.header)
+        except ImportRefused as error:
+            form.reading.add_error(None, str(error))
+            return self._mapping_page(request, form)
+        # Other columns are shown as they are; what was said of the same ones is kept.
+        data = request.POST if same else None
+        return self._mapping_page(request, MappingForm(form.job, form.definitions, data))
+
+    def _try(self, request: HttpRequest, form: MappingForm) -> HttpResponse:
+        if not self._is_complete(form):
+            return self._mapping_page(request, form)
+        keep(form.job, form.options, form.new)
+        end = time.monotonic() + TRY
+        found: list[tuple[int, str]] = []
+
+        def watch(step: Step) -> None:
+            if time.monotonic() > end:
+                raise TookTooLong(step.rows)
+
+        def note(copy: ImportJob) -> None:
+            rows = copy.rejects.order_by("line")[:SHOWN_REJECTS]
+            found.extend(rows.values_list("line", "reason"))
+
+        report: ImportReport | None = None
+        try:
+            with transaction.atomic():
+                # Defined and taken back, so that values are tried by the kinds of new attributes.
+                declare(form.job.account, form.new, request)
+                report = dry.tried(
+                    form.job,
+                    form.options,
+                    partial(sources.uploaded, form.job.pk),
+                    progress=watch,
+                    before_the_end=note,
+                )
+                transaction.set_rollback(True)
+        except ImportRefused as error:
+            form.reading.add_error(None, str(error))
+        except TookTooLong as error:
+            self.message_user(
+                request,
+                f"The file is too large to be tried here: {TRY:.0f} seconds were not enough "
+                f"({error.rows:,} rows were read). Nothing was changed. It can be tried on the "
+                f"server, by import_subscribers --dry-run.",
+                messages.WARNING,
+            )
+        return self._mapping_page(request, form, report=report, rejects=found)
+
+    def _start(self, request: HttpRequest, form: MappingForm) -> HttpResponse:
+        if not self._is_complete(form):
+            return self._mapping_page(request, form)
+        job = form.job
+        try:
+            with transaction.atomic():
+                declare(job.account, form.new, request)
+                jobs.queue(job, form.options)
+                record(
+                    job.account,
+                    "import.start",
+                    subject=job.file_name,
+                    detail={"import": job.pk, "segment": str(job.segment or "")},
+                    request=request,
+                )
+        except ImportRefused as error:
+            if not self._is_draft(job):
+                return HttpResponseRedirect(self.url_of(job, "change"))
+            form.reading.add_error(None, str(error))
+            return self._mapping_page(request, form)
+        self.work(request, job, AT_ONCE)
+        return HttpResponseRedirect(self.url_of(job, "change"))
+
+    def _is_draft(self, job: ImportJob) -> bool:
+        return ImportJob.objects.filter(pk=job.pk, status=Status.DRAFT).exists()
+
+    def _is_complete(self, form: MappingForm) -> bool:
+        """Can it be tried or started? Puts what is wrong into the form."""
+        wrong = misfits(form.job.account, form.new) if form.is_valid() else {}
+        for column in form.columns:
+            if column.choice.startswith("new:") and column.key in wrong:
+                column.error = wrong[column.key]
+        return form.is_valid() and not first_rows(form.job, form.options, form.all()).error
+
+    def _mapping_page(
+        self,
+        request: HttpRequest,
+        form: MappingForm,
+        *,
+        report: ImportReport | None = None,
+        rejects: list[tuple[int, str]] | None = None,
+    ) -> HttpResponse:
+        context: dict[str, Any] = {
+            "form": form,
+            "reading": form.reading,
+            "notes": form.job.preview.get("notes", []),
+            "first": first_rows(form.job, form.options, form.all()),
+            "report": report,
+            "outcome": outcome(report) if report else [],
+            "rejects": rejects or [],
+            "options": form.options,
+            "definitions_url": self.url_named("attributedefinition_changelist"),
+        }
+        title = "What its columns mean"
+        return self.page(request, form.job, self.mapping_template, title, context)

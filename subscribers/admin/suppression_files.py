@@ -1,0 +1,156 @@
+"""Import and export on the suppression list's pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils import timezone
+
+from ..audit import record
+from ..downloads import csv_download
+from ..forms.suppressions import SuppressionExportForm, SuppressionFileForm
+from ..models import Account, Suppression
+from ..scoping import account_ids, as_id, visible
+from ..suppressing.export import export_chunks, exportable
+from ..suppressing.files import NAMED, FileReport, import_file
+from ..tabular import ImportRefused
+
+EVERYWHERE = "all"
+
+
+class SuppressionFiles(admin.ModelAdmin):
+    """For the suppressions' admin: ``import/`` and ``export/``."""
+
+    import_template = "admin/sendonce_subscribers/suppression_import.html"
+    export_template = "admin/sendonce_subscribers/suppression_export.html"
+
+    def get_urls(self) -> list[Any]:
+        names = f"{self.opts.app_label}_{self.opts.model_name}"
+        protected = self.admin_site.admin_view
+        return [
+            path("import/", protected(self.import_view), name=f"{names}_import"),
+            path("export/", protected(self.export_view), name=f"{names}_export"),
+            *super().get_urls(),
+        ]
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.import_suppression")
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.export_suppression")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        context = {
+            "has_import_permission": self.has_import_permission(request),
+            "has_export_permission": self.has_export_permission(request),
+            **(extra_context or {}),
+        }
+        return super().changelist_view(request, context)
+
+    # --- import ------------------------------------------------------------------------------
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_import_permission(request):
+            raise PermissionDenied
+        scopes = self._scopes(request)
+        if request.method != "POST":
+            return self._page(request, self.import_template, SuppressionFileForm(scopes=scopes))
+        form = SuppressionFileForm(request.POST, request.FILES, scopes=scopes)
+        report: FileReport | None = None
+        if form.is_valid():
+            given = form.cleaned_data
+            try:
+                report = import_file(
+                    given["file"].file,
+                    account=self._chosen(request, given["scope"]),
+                    file_name=given["file"].name,
+                    reason=given["reason"],
+                    request=request,
+                    dry_run="check" in request.POST,
+                )
+            except ImportRefused as error:
+                form.add_error("file", str(error))
+        return self._page(request, self.import_template, form, report=report, named=NAMED)
+
+    # --- export ------------------------------------------------------------------------------
+
+    def export_view(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
+        if not self.has_export_permission(request):
+            raise PermissionDenied
+        scopes = self._scopes(request)
+        if request.method != "POST":
+            return self._page(request, self.export_template, SuppressionExportForm(scopes=scopes))
+        form = SuppressionExportForm(request.POST, scopes=scopes)
+        if not form.is_valid():
+            return self._page(request, self.export_template, form)
+        rows, account = self._rows(request, form)
+        # Before the first byte leaves: a download that breaks off was one all the same.
+        with transaction.atomic():
+            record(
+                account,
+                "suppression.export",
+                subject=str(account) if account else "",
+                detail={"entries": exportable(rows).count(), **form.cleaned_data},
+                request=request,
+            )
+        return csv_download(export_chunks(rows), f"suppressions-{timezone.now():%Y-%m-%d}")
+
+    def _rows(
+        self, request: HttpRequest, form: SuppressionExportForm
+    ) -> tuple[QuerySet[Suppression], Account | None]:
+        given = form.cleaned_data
+        rows = visible(Suppression.objects.all(), request, "account_id")
+        account = self._chosen(request, given["scope"]) if given["scope"] else None
+        if account is not None:
+            rows = rows.filter(account=account)
+        elif given["scope"] == EVERYWHERE:
+            rows = rows.filter(account__isnull=True)
+        if given["reason"]:
+            rows = rows.filter(reason=given["reason"])
+        if given["state"] == "live":
+            rows = rows.filter(Q(expires__isnull=True) | Q(expires__gt=Now()))
+        return rows, account
+
+    # --- how ---------------------------------------------------------------------------------
+
+    def _scopes(self, request: HttpRequest) -> list[tuple[str, str]]:
+        """The lists that this user may write to and read, as value and label."""
+        accounts = visible(Account.objects.order_by("name"), request, "pk")
+        found = [(str(account.pk), account.name) for account in accounts]
+        if account_ids(request) is None:
+            found.insert(0, (EVERYWHERE, "All accounts (the list for all)"))
+        return found
+
+    def _chosen(self, request: HttpRequest, scope: str) -> Account | None:
+        if scope == EVERYWHERE:
+            return None
+        account: Account = visible(Account.objects.all(), request, "pk").get(pk=as_id(scope))
+        return account
+
+    def _page(
+        self, request: HttpRequest, template: str, form: Form, **context: Any
+    ) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        return TemplateResponse(
+            request,
+            template,
+            {
+                **self.admin_site.each_context(request),
+                "title": "Import suppressions"
+                if template == self.import_template
+                else "Export suppressions",
+                "opts": self.opts,
+                "form": form,
+                "media": self.media,
+                **context,
+            },
+        )

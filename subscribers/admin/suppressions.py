@@ -1,0 +1,255 @@
+"""The suppression list in the admin: looking, adding, and releasing with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+
+from ..addresses import canonical, erased_hashes, lower
+from ..audit import record
+from ..consent import suppress_by_hand
+from ..forms.suppressions import ReasonForm, SuppressionForm
+from ..models import Account, Suppression
+from ..scoping import AccountFilter, ScopedAdmin, account_ids
+from ..suppressing.releasing import NotReleased, release, version, why_not
+from .parts import StyledMedia, staff_name
+from .suppression_files import SuppressionFiles
+
+
+class ScopeFilter(AccountFilter):
+    """By account; superusers also see the list for all accounts by itself."""
+
+    everywhere = "all"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[Any, str]]:
+        found = super().lookups(request, model_admin)
+        if account_ids(request) is None:
+            found.insert(0, (self.everywhere, "All accounts (the list for all)"))
+        return found
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == self.everywhere:
+            return queryset.filter(account__isnull=True)
+        return super().queryset(request, queryset)
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("live", "Suppressing now"), ("expired", "Expired")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        live = Q(expires__isnull=True) | Q(expires__gt=Now())
+        match self.value():
+            case "live":
+                return queryset.filter(live)
+            case "expired":
+                return queryset.filter(expires__lte=Now())
+            case _:
+                return queryset
+
+
+@admin.register(Suppression)
+class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
+    """Added through ``suppress``, let go through ``release``, never edited or deleted: both are
+    then on record. Those for all accounts are for superusers."""
+
+    form = SuppressionForm
+    change_list_template = "admin/sendonce_subscribers/suppression_change_list.html"
+    change_form_template = "admin/sendonce_subscribers/suppression_change_form.html"
+    release_template = "admin/sendonce_subscribers/suppression_release.html"
+    list_display = ("address", "reason", "scope", "since", "until")
+    list_select_related = ("account",)
+    list_filter = ("reason", StateFilter, ScopeFilter)
+    sortable_by = ()
+    search_fields = ("email_lower__startswith",)
+    search_help_text = "The beginning of an address, or all of one that was erased."
+    autocomplete_fields = ("account",)
+    fields = ("account", "email", "reason", "evidence", "expires")
+    shown_fields = ("scope", "address", "reason", "evidence", "created", "expires")
+
+    def get_urls(self) -> list[Any]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_release"
+        view = self.admin_site.admin_view(self.release_view)
+        return [path("<path:object_id>/release/", view, name=name), *super().get_urls()]
+
+    # --- looking -----------------------------------------------------------------------------
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        typed = search_term.strip()
+        if not typed:
+            return queryset, False
+        found = Q(email_lower__startswith=lower(typed))
+        if "@" in typed:
+            # Whoever knows the whole address may find out that it is on the list by its hash.
+            forms = {lower(typed), lower(canonical(typed))}
+            found |= Q(email_lower__in=forms) | Q(
+                email_hash__in=[digest for form in forms for digest in erased_hashes(form)]
+            )
+        return queryset.filter(found), False
+
+    @admin.display(description="address")
+    def address(self, obj: Suppression) -> str:
+        return obj.email or "erased person"
+
+    @admin.display(description="account")
+    def scope(self, obj: Suppression) -> str:
+        return str(obj.account) if obj.account else "all accounts"
+
+    @admin.display(description="since")
+    def since(self, obj: Suppression) -> str:
+        return date_format(localtime(obj.created), "DATE_FORMAT")
+
+    @admin.display(description="until", empty_value="for good")
+    def until(self, obj: Suppression) -> str | None:
+        return date_format(localtime(obj.expires), "DATE_FORMAT") if obj.expires else None
+
+    @admin.display(description="known before the erasure")
+    def former(self, obj: Suppression) -> str:
+        return obj.get_former_reason_display()
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return self.fields
+        return (*self.shown_fields, "former") if obj.former_reason else self.shown_fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return (*super().get_readonly_fields(request, obj), "former") if obj else ()
+
+    def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        account = form.base_fields.get("account")
+        if account is not None:
+            account.required = account_ids(request) is not None
+            if not account.required:
+                account.help_text = "Blank: for all accounts."
+        return form
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
+        entry = context.get("original")
+        if entry is not None:
+            context["entry"] = entry
+            context["why_not"] = why_not(entry)
+            if not context["why_not"] and self.has_release_permission(request):
+                context["release_url"] = self._url("release", entry)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    # --- adding ------------------------------------------------------------------------------
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        given = form.cleaned_data
+        account: Account | None = given["account"]
+        with transaction.atomic():
+            stored = suppress_by_hand(
+                account,
+                given["email"],
+                given["reason"],
+                by=staff_name(request),
+                evidence=given["evidence"],
+                expires=given["expires"],
+            )
+            record(
+                account,
+                "suppression.add",
+                subject=stored.email or "",
+                subject_hash=stored.email_hash or "",
+                reason=given["evidence"].strip(),
+                detail={"suppressed_for": given["reason"]},
+                request=request,
+            )
+        if stored.reason != given["reason"]:
+            self.message_user(
+                request,
+                f"It was suppressed already, for a stronger reason that stays: "
+                f"{stored.get_reason_display()}.",
+                messages.WARNING,
+            )
+        obj.__dict__.update(
+            {
+                field.attname: getattr(stored, field.attname)
+                for field in stored._meta.concrete_fields
+            }
+        )
+
+    # --- releasing ---------------------------------------------------------------------------
+
+    def has_release_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.release_suppression")
+
+    def release_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        entry: Suppression | None = self.get_object(request, unquote(object_id))
+        if not self.has_release_permission(request) or not self.has_view_permission(request, entry):
+            raise PermissionDenied
+        if entry is None:
+            answer: HttpResponse = self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
+                request, self.opts, object_id
+            )
+            return answer
+        form = ReasonForm(
+            request.POST or None,
+            initial={"seen": version(entry)},
+            help_text="Goes on record, with your name.",
+        )
+        if request.method == "POST" and form.is_valid():
+            given = form.cleaned_data
+            try:
+                gone = release(entry.pk, seen=given["seen"], words=given["words"], request=request)
+            except NotReleased as error:
+                self.message_user(request, f"Not released. {error}", messages.ERROR)
+                return HttpResponseRedirect(self._list())
+            self.message_user(request, f"Released: {gone.email}.", messages.SUCCESS)
+            return HttpResponseRedirect(self._list())
+        return self._release_page(request, entry, form)
+
+    def _release_page(
+        self, request: HttpRequest, entry: Suppression, form: ReasonForm
+    ) -> TemplateResponse:
+        request.current_app = self.admin_site.name
+        elsewhere = Suppression.objects.filter(email_lower=entry.email_lower).exclude(pk=entry.pk)
+        return TemplateResponse(
+            request,
+            self.release_template,
+            {
+                **self.admin_site.each_context(request),
+                "title": "Release from suppression",
+                "opts": self.opts,
+                "original": entry,
+                "entry": entry,
+                "scope": self.scope(entry),
+                "why_not": why_not(entry),
+                "for_all_too": entry.account_id and elsewhere.filter(account__isnull=True).exists(),
+                "form": form,
+                "media": self.media,
+            },
+        )
+
+    def _url(self, page: str, entry: Suppression) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+        return reverse(name, args=[quote(entry.pk)], current_app=self.admin_site.name)
+
+    def _list(self) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return reverse(name, current_app=self.admin_site.name)

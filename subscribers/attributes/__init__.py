@@ -1,0 +1,1 @@
+"""Attributes: their kinds, typed values."""

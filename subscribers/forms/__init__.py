@@ -1,0 +1,1 @@
+"""Forms of the admin: every entrance stores an address in its one written form."""

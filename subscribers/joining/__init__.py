@@ -1,0 +1,1 @@
+"""Joining: sign-up forms, double opt-in with evidence, limits against mail bombing."""

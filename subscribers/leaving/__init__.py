@@ -1,0 +1,1 @@
+"""Leaving: the preferences page, a change of address."""

@@ -1,0 +1,159 @@
+"""A person's new address: asked for, confirmed by its own mailbox, and the old one is told.
+
+Mail is passed on, and with it the links in it. So the new mailbox says yes first, and the old one
+learns what was done and how to undo it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from .. import hooks
+from ..addresses import lower, normalize
+from ..client_address import network
+from ..consent import rejoin, unsubscribe
+from ..joining.asking import Origin
+from ..joining.limits import Verdict, attempt
+from ..joining.window import still_confirms
+from ..models import Segment, Signup, Subscriber
+from ..suppressing.releasing import lift
+from ..suppression import hold_erasing
+from .address_mail import queue_confirmation, queue_notice
+
+
+class AddressChange(Enum):
+    """What became of a confirmed wish to change an address."""
+
+    CHANGED = "changed"
+    #: The new address must not get mail, for a reason that is not its owner's to lift.
+    REFUSED = "refused"
+    #: The person has left, or is gone: there is nothing to move.
+    ENDED = "ended"
+
+
+def ask(person: Subscriber, typed: str, origin: Origin, *, language: str) -> Verdict:
+    """Let a wish for another address wait for its confirmation and queue the mail to it, in one
+    transaction; or do not, under the limits that sign-ups have. Nothing else is looked at, so no
+    answer tells who else is known; callers may tell people of ``NETWORK`` and ``ACCOUNT`` only.
+
+    Raises ``AddressError`` for what is no address.
+    """
+    email = normalize(typed)
+    with transaction.atomic():
+        verdict = attempt(person.account, email, network(origin.address))
+        if verdict in {Verdict.NETWORK, Verdict.ACCOUNT}:
+            return verdict
+        with transaction.atomic():
+            queue_confirmation(_waiting(person, email) or _new(person, email, origin), language)
+            # The same work, taken back: the time it takes must tell nothing.
+            if verdict is not Verdict.MAILED or lower(email) == person.email_lower:
+                transaction.set_rollback(True)
+    return verdict
+
+
+def change_address(signup: Signup) -> AddressChange:
+    """Follow a wish of kind ``address`` that its mailbox has confirmed. Call it in the transaction
+    that stores the confirmation; repeated, it changes nothing more.
+
+    The person keeps everything but the address. Where the new one is another person's of the
+    account, that one is confirmed and joins the segments, and the old one is unsubscribed. As
+    any double opt-in it lifts what ``releasing.lift`` does. A notice to the old address is queued
+    with it; rows of running campaigns follow the person, or are withdrawn where they were tried at
+    the old address.
+    """
+    if signup.subscriber_id is None or signup.email is None:
+        return AddressChange.ENDED
+    try:
+        with transaction.atomic():
+            return _follow(signup, signup.subscriber_id, signup.email)
+    except IntegrityError:
+        # Somebody of that address was added at this moment: now there are two to make one of.
+        with transaction.atomic():
+            return _follow(signup, signup.subscriber_id, signup.email)
+
+
+def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
+    # The order of everybody's locks: erasures, the sign-up, the people.
+    hold_erasing(signup.account_id)
+    same_address = Q(account_id=signup.account_id, email_lower=lower(email))
+    found = (
+        Subscriber.objects.filter(Q(pk=person_id, account_id=signup.account_id) | same_address)
+        .select_related("account")
+        .order_by("email_lower")
+        .select_for_update(of=("self",))
+    )
+    people = {person.pk: person for person in found}
+    old = people.pop(person_id, None)
+    other = next(iter(people.values()), None)
+    if old is None:
+        return AddressChange.ENDED
+    if old.status != Subscriber.Status.CONFIRMED:
+        followed = other is not None and other.status == Subscriber.Status.CONFIRMED
+        return AddressChange.CHANGED if followed else AddressChange.ENDED
+    if old.email_lower == lower(email):
+        return AddressChange.CHANGED
+    if not lift(old.account, email):
+        return AddressChange.REFUSED
+    if other is None:
+        Subscriber.objects.filter(pk=old.pk).update(email=email)
+        transaction.on_commit(lambda: hooks.withdraw_leavers([old.pk]), robust=True)
+    else:
+        _merge(old, other, email)
+    queue_notice(signup, old, email, merged=other is not None)
+    return AddressChange.CHANGED
+
+
+def _merge(old: Subscriber, other: Subscriber, email: str) -> None:
+    """The person is known under the new address already: there they stay, and nowhere else."""
+    source = "The change of another address to this one, confirmed by a link to it"
+    Subscriber.objects.filter(pk=other.pk).exclude(status=Subscriber.Status.CONFIRMED).update(
+        status=Subscriber.Status.CONFIRMED,
+        confirmed_at=Now(),
+        consent_source=source,
+    )
+    Subscriber.objects.filter(pk=other.pk).update(paused_until=old.paused_until)
+    present = Segment.objects.filter(
+        account=old.account_id, memberships__subscriber=old, memberships__left_at__isnull=True
+    )
+    rejoin(other, present, source=source)
+    unsubscribe(old, evidence="The person changed to another address, which confirmed it.")
+
+
+def _waiting(person: Subscriber, email: str) -> Signup | None:
+    """The same wish, not confirmed yet: its mail is sent again."""
+    found = (
+        still_confirms(
+            Signup.objects.filter(
+                account=person.account,
+                kind=Signup.Kind.ADDRESS,
+                subscriber=person,
+                email=email,
+                confirmed_at__isnull=True,
+            )
+        )
+        .select_for_update(of=("self",))
+        .order_by("-pk")
+        .first()
+    )
+    if found is not None:
+        Signup.objects.filter(pk=found.pk).update(mails=F("mails") + 1, mailed_at=Now())
+        found.mails += 1
+    return found
+
+
+def _new(person: Subscriber, email: str, origin: Origin) -> Signup:
+    return Signup.objects.create(
+        account=person.account,
+        kind=Signup.Kind.ADDRESS,
+        subscriber=person,
+        email=email,
+        locale=person.locale,
+        requested_from=origin.address,
+        requested_agent=origin.agent,
+        mails=1,
+        mailed_at=Now(),
+    )

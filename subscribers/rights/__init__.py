@@ -1,0 +1,1 @@
+"""One person's rights: their data as JSON, and erasure."""

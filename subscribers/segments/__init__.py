@@ -1,0 +1,1 @@
+"""Segments: who is in them, counts, history."""

@@ -1,0 +1,1 @@
+"""The suppression list: files in and out, and letting go."""
