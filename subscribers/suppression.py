@@ -26,6 +26,14 @@ RANK = (
     Suppression.Reason.UNSUBSCRIBED,
     Suppression.Reason.COMPLAINT,
 )
+#: The same for what is remembered behind an erasure: what a new sign-up can't take back outweighs
+#: what it can.
+REMEMBERED = (
+    Suppression.Reason.HARD_BOUNCE,
+    Suppression.Reason.UNSUBSCRIBED,
+    Suppression.Reason.MANUAL,
+    Suppression.Reason.COMPLAINT,
+)
 HARD_BOUNCE_DAYS = 365
 
 _TABLE = Suppression._meta.db_table
@@ -42,6 +50,13 @@ _LIVE = "(expires IS NULL OR expires > clock_timestamp())"
 _RANK = f"array_position(ARRAY[{', '.join(repr(r.value) for r in RANK)}], {{}}.reason::text)"
 _LAPSED = "s.expires <= clock_timestamp()"
 _STRONGER = f"({_LAPSED} OR {_RANK.format('excluded')} > {_RANK.format('s')})"
+#: What staff added stays known when the person also unsubscribes: a new sign-up takes back their
+#: own wish, not the staff's.
+_BANNED_TOO = (
+    f"(s.reason, excluded.reason) IN"
+    f" (('{Suppression.Reason.MANUAL.value}', '{Suppression.Reason.UNSUBSCRIBED.value}'),"
+    f" ('{Suppression.Reason.UNSUBSCRIBED.value}', '{Suppression.Reason.MANUAL.value}'))"
+)
 _EXPIRES = (
     f"CASE {{}} WHEN '{Suppression.Reason.HARD_BOUNCE.value}'"
     f" THEN clock_timestamp() + interval '{HARD_BOUNCE_DAYS} days' END"
@@ -143,6 +158,10 @@ def upsert_sql(rows: str, *, for_all: bool = False) -> str:
             evidence = CASE WHEN {_STRONGER} OR s.evidence = ''
                 THEN excluded.evidence ELSE s.evidence END,
             created = CASE WHEN {_LAPSED} THEN excluded.created ELSE s.created END,
+            former_reason = CASE
+                WHEN {_LAPSED} THEN ''
+                WHEN {_BANNED_TOO} THEN '{Suppression.Reason.MANUAL.value}'
+                ELSE s.former_reason END,
             expires = CASE
                 WHEN {_LAPSED} THEN excluded.expires
                 WHEN s.expires IS NULL OR excluded.expires IS NULL THEN NULL
@@ -256,7 +275,7 @@ def _note_of_erased(entry: Entry) -> int | None:
     row = _of(entry.account).filter(email_hash__in=erased_hashes(entry.email)).first()
     if row is None:
         return None
-    weaker = ["", *RANK[: RANK.index(Suppression.Reason(entry.reason))]]
+    weaker = ["", *REMEMBERED[: REMEMBERED.index(Suppression.Reason(entry.reason))]]
     Suppression.objects.filter(pk=row.pk, former_reason__in=weaker).update(
         former_reason=entry.reason
     )

@@ -22,7 +22,7 @@ from ..consent import suppress_by_hand
 from ..forms.suppressions import ReasonForm, SuppressionForm
 from ..models import Account, Suppression
 from ..scoping import AccountFilter, ScopedAdmin, account_ids
-from ..suppressing.releasing import NotReleased, release, version, why_not
+from ..suppressing.releasing import NotReleased, release, version, was_added_too, why_not
 from .parts import StyledMedia, staff_name
 from .suppression_files import SuppressionFiles
 
@@ -119,7 +119,7 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
     def until(self, obj: Suppression) -> str | None:
         return date_format(localtime(obj.expires), "DATE_FORMAT") if obj.expires else None
 
-    @admin.display(description="known before the erasure")
+    @admin.display(description="besides")
     def former(self, obj: Suppression) -> str:
         return obj.get_former_reason_display()
 
@@ -220,7 +220,10 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
             except NotReleased as error:
                 self.message_user(request, f"Not released. {error}", messages.ERROR)
                 return HttpResponseRedirect(self._list())
-            self.message_user(request, f"Released: {gone.email}.", messages.SUCCESS)
+            said = f"Released: {gone.email}."
+            if was_added_too(gone):
+                said += " The person has unsubscribed: only their own new sign-up takes that back."
+            self.message_user(request, said, messages.SUCCESS)
             return HttpResponseRedirect(self._list())
         return self._release_page(request, entry, form)
 

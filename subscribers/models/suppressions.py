@@ -16,7 +16,7 @@ class Suppression(models.Model):
 
     An erased person is kept as a keyed hash only (``email_hash``), never as an address; with what
     had been known against mailing them (``former_reason``), because an erasure must not make a
-    complaint forgotten.
+    complaint forgotten. An unsubscription keeps there that staff have added the address, too.
     """
 
     class Reason(models.TextChoices):

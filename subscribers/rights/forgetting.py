@@ -24,7 +24,7 @@ from ..models import (
     Subscriber,
     Suppression,
 )
-from ..suppression import RANK
+from ..suppression import REMEMBERED
 from .person_address import PersonAddress, naming
 
 #: Stands where a name was.
@@ -65,7 +65,7 @@ def replace_suppressions(account: Account, address: PersonAddress) -> list[int]:
     the entries that are gone."""
     mine = Suppression.objects.filter(account=account)
     plain = list(mine.filter(email_lower__in=address.forms).select_for_update(of=("self",)))
-    known = [entry.reason for entry in plain]
+    known = [reason for row in plain for reason in (row.reason, row.former_reason) if reason]
     hashed = mine.filter(email_hash__in=address.hashes)
     known += [reason for reason in hashed.values_list("former_reason", flat=True) if reason]
     if known:
@@ -173,4 +173,4 @@ def _is_there(model: type[Any], pk: str) -> bool:
 
 
 def _strength(reason: str) -> int:
-    return [str(known) for known in RANK].index(reason)
+    return [str(known) for known in REMEMBERED].index(reason)

@@ -43,7 +43,7 @@ class NotReleased(Exception):
 
 def why_not(entry: Suppression) -> str:
     """Why staff can't release this entry, and what does; empty where they can. Pure."""
-    if entry.reason in BY_STAFF:
+    if entry.reason in BY_STAFF or was_added_too(entry):
         return ""
     if entry.reason == Reason.ERASED and entry.former_reason not in _FORMERLY:
         return (
@@ -53,10 +53,20 @@ def why_not(entry: Suppression) -> str:
     return ONLY[Reason(entry.reason)]
 
 
+def was_added_too(entry: Suppression) -> bool:
+    """Has the person unsubscribed, and staff have added the address besides? Pure."""
+    return entry.reason == Reason.UNSUBSCRIBED and entry.former_reason == Reason.MANUAL
+
+
 def version(entry: Suppression) -> str:
     """What an entry says now, in 64 characters: who saw this one releases this one. Pure."""
     moments = (entry.created, entry.expires)
-    said = [str(entry.reason), entry.evidence, *(m and m.isoformat() for m in moments)]
+    said = [
+        str(entry.reason),
+        entry.former_reason,
+        entry.evidence,
+        *(m and m.isoformat() for m in moments),
+    ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
@@ -70,7 +80,8 @@ def release(
     request: HttpRequest | None = None,
 ) -> Suppression:
     """Take an entry off the list, if it still is what was ``seen`` (its ``version``); returns it
-    as it was. ``words``: the reason, for the record.
+    as it was. Of an address that staff added and whose person unsubscribed, only the staff's part
+    goes. ``words``: the reason, for the record.
 
     Nobody is subscribed by it, and other entries of the address (for all accounts, say) hold on.
     Raises ``NotReleased``: gone, changed meanwhile, or not for staff to release; ``ValueError``
@@ -84,11 +95,14 @@ def release(
         entry = Suppression.objects.select_for_update(of=("self",)).filter(pk=entry_id).first()
         if entry is None:
             raise NotReleased("It is on the list no more.")
-        if entry.reason not in BY_STAFF:
+        if why_not(entry):
             raise NotReleased(why_not(entry))
         if version(entry) != seen:
             raise NotReleased("It has changed meanwhile: look at it again.")
-        Suppression.objects.filter(pk=entry.pk).delete()
+        if was_added_too(entry):
+            Suppression.objects.filter(pk=entry.pk).update(former_reason="")
+        else:
+            Suppression.objects.filter(pk=entry.pk).delete()
         record(
             entry.account,
             "suppression.release",
@@ -104,7 +118,8 @@ def release(
 
 def lift(account: Account, email: str) -> bool:
     """What a new, confirmed sign-up lifts from the account's list: the person's unsubscription, or
-    their erasure unless they had complained before it. Call it in the transaction that confirms.
+    their erasure, unless they had complained or staff had added the address. Call it in the
+    transaction that confirms.
 
     ``False``: something else still suppresses the address (a complaint, say, or the list for all
     accounts); then nothing is lifted, and the person can't be confirmed.
@@ -112,9 +127,9 @@ def lift(account: Account, email: str) -> bool:
     forms = {lower(email.strip()), lower(canonical(email))}
     hashes = [digest for form in forms for digest in erased_hashes(form)]
     mine = Suppression.objects.filter(account=account)
-    own_wish = Q(reason=Reason.UNSUBSCRIBED, email_lower__in=forms) | Q(
-        reason=Reason.ERASED, former_reason__in=_FORMERLY, email_hash__in=hashes
-    )
+    own_wish = Q(
+        reason=Reason.UNSUBSCRIBED, former_reason__in=_FORMERLY, email_lower__in=forms
+    ) | Q(reason=Reason.ERASED, former_reason__in=_FORMERLY, email_hash__in=hashes)
     with transaction.atomic():
         mine.filter(own_wish).delete()
         held = is_suppressed(account, email)
