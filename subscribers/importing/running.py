@@ -80,6 +80,7 @@ class Run:
             self._describe(job, plan, table.notes)
             staging = Staging(
                 job.pk,
+                job.account_id,
                 self.runner,
                 table,
                 plan,

@@ -8,11 +8,13 @@ the database, over the same connection.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-from ..addresses import AddressError
+from ..addresses import AddressError, canonical, lower
+from ..suppression import erased_among
 from ..tabular import BadRecord, Plan, RowError, Table
 from . import sql
 from .leases import Lost, advance, holding
@@ -21,6 +23,8 @@ from .report import ERASED, Progress, Step
 #: Rows and characters after which a batch is written.
 ROWS = 10_000
 CHARACTERS = 4 * 1024 * 1024
+#: What may be an address in a cell.
+_ADDRESS = re.compile(r"[^\s<>()\[\],;:\"\u201c\u201d]+@[^\s<>()\[\],;:\"\u201c\u201d]+")
 
 
 class Emptied(Exception):
@@ -33,6 +37,7 @@ class Staging:
     def __init__(
         self,
         job_id: int,
+        account_id: int,
         runner: uuid.UUID,
         table: Table,
         plan: Plan,
@@ -43,6 +48,7 @@ class Staging:
         progress: Progress | None,
     ) -> None:
         self.job_id = job_id
+        self.account_id = account_id
         self.runner = runner
         self.table = table
         self.plan = plan
@@ -53,7 +59,7 @@ class Staging:
         self.progress = progress
         self._staged_line = staged_line
         self._good: list[str] = []
-        self._rejects: list[str] = []
+        self._rejects: list[tuple[int, str, list[str]]] = []
         self._characters = 0
 
     def run(self, out_of_time: Callable[[], bool], check: Callable[[], None]) -> bool:
@@ -91,9 +97,25 @@ class Staging:
 
     def _reject(self, line: int, reason: str, cells: list[str]) -> None:
         self.bad += 1
-        shown = json.dumps([c.replace("\0", "\ufffd") for c in cells], ensure_ascii=False)
-        self._rejects.append(f"{self.job_id}\t{line}\t{_escaped(reason)}\t{_escaped(shown)}\n")
-        self._characters += len(shown)
+        self._rejects.append((line, reason, [c.replace("\0", "\ufffd") for c in cells]))
+        self._characters += sum(map(len, cells))
+
+    def _reject_lines(self) -> list[str]:
+        """For COPY; without cells that name somebody who was erased, whatever is wrong with the
+        row: the record must not bring back what was to be forgotten."""
+        texts = [cell for _, _, cells in self._rejects for cell in cells]
+        forms = {word: lower(canonical(word)) for text in texts for word in _ADDRESS.findall(text)}
+        erased = erased_among(self.account_id, set(forms.values())) if forms else set()
+        gone = {word for word, form in forms.items() if form in erased}
+        lines = []
+        for line, reason, cells in self._rejects:
+            if gone:
+                cells = ["" if gone & set(_ADDRESS.findall(cell)) else cell for cell in cells]
+                for word in gone:
+                    reason = reason.replace(word, "(address)")
+            shown = json.dumps(cells, ensure_ascii=False)
+            lines.append(f"{self.job_id}\t{line}\t{_escaped(reason)}\t{_escaped(shown)}\n")
+        return lines
 
     def _write(self, *, last: bool) -> None:
         with holding(self.job_id, self.runner) as (cursor, held):
@@ -104,7 +126,7 @@ class Staging:
             else:
                 must_be_staged(cursor, self.job_id)
             _copy(cursor, sql.COPY, self._good)
-            _copy(cursor, sql.COPY_REJECTS, self._rejects)
+            _copy(cursor, sql.COPY_REJECTS, self._reject_lines())
             advance(
                 cursor,
                 self.job_id,

@@ -11,7 +11,7 @@ import pytest
 from django.db import DatabaseError
 
 from subscribers.importing import ImportRefused, Step, import_file, sql
-from subscribers.models import Segment, Subscriber, Suppression
+from subscribers.models import ImportReject, Segment, Subscriber, Suppression
 from subscribers.suppression import suppress
 from tests.factories import AccountFactory
 
@@ -171,3 +171,26 @@ def test_many_rows_go_in_with_few_statements(
     for part in (reading, writing):
         assert [step.done for step in part] == sorted({step.done for step in part})
         assert len(part) >= 2
+
+
+def test_a_bad_row_does_not_bring_back_an_erased_address(segment: Segment, tmp_path: Path) -> None:
+    for erased in ("ann@example.org", "Bea@xn--mnchen-3ya.example.org"):
+        suppress(segment.account, erased, "erased")
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "email,timezone,note\n"
+        "ANN@example.org,Mars/Base,a friend of bea@m\u00fcnchen.example.org\n"
+        '"ann@example.org,open\n'
+        "cleo@example.org,ann@example.org,Cleo\n"
+    )
+    load(path, segment)
+    kept = list(ImportReject.objects.order_by("line").values_list("line", "reason", "cells"))
+    assert [(line, cells) for line, _, cells in kept] == [
+        (2, ["", "Mars/Base", ""]),
+        (3, [""]),
+        (4, ["cleo@example.org", "", "Cleo"]),
+    ]
+    told = path.with_name("people.csv.rejects.csv").read_text() + repr(kept)
+    assert "ann@" not in told.lower()
+    assert "m\u00fcnchen" not in told
+    assert "(address)" in kept[2][1], "the reason names what is wrong, not whom"
