@@ -98,6 +98,11 @@ class SubscriberAdmin(
             )
         obj.refresh_from_db(fields=["status", "confirmed_at"])
 
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with transaction.atomic():
+            record(obj.account, "subscriber.delete", subject=obj.email, request=request)
+            super().delete_model(request, obj)
+
     @admin.action(permissions=["change"], description="Unsubscribe, for good")
     def unsubscribe_selected(
         self, request: HttpRequest, queryset: QuerySet[Any]

@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from sending.models import Send
-from subscribers.models import Membership, Segment, Subscriber, Suppression
+from subscribers.models import AuditEvent, Membership, Segment, Subscriber, Suppression
 from tests.db.admin_pages import run_action, url
 from tests.factories import (
     CampaignFactory,
@@ -173,3 +173,5 @@ def test_a_subscriber_can_be_deleted_and_the_ledger_stays(superuser_client: Clie
     assert answer.status_code == 302
     send.refresh_from_db()
     assert (send.subscriber, send.status) == (None, Send.Status.SENT)
+    act = AuditEvent.objects.get()
+    assert (act.verb, act.subject) == ("subscriber.delete", send.email)
