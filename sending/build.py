@@ -107,6 +107,7 @@ def _sweep(cursor: Any, place: dict[str, Any]) -> Progress | None:
     cursor.execute(sql.CHUNK_CURSOR, {**place, "upto": place["after"]})
     if cursor.rowcount == 0:
         return None
+    cursor.execute(sql.FOLLOW_ALL_MOVED, place)
     cursor.execute(sql.SWEEP, place)
     row = cursor.fetchone()
     if row is None:

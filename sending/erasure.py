@@ -32,6 +32,8 @@ class _Person:
     email_lower: str
     email_hash: str
     forms: set[str]
+    #: Those that were asked for; the others are addresses that the person had before.
+    own: frozenset[str] = frozenset()
     sends: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)
 
@@ -56,12 +58,14 @@ def erase_personal_data(
         email_hash,
         {lower(email.strip()), lower(canonical(email))} - {""},
     )
+    person.own = frozenset(person.forms)
     with connection.cursor() as cursor:
         sends = _forget_rows(cursor, person)
         if subscriber_id is not None:
             cursor.execute(sql.HOLD_PERSON, {"subscriber": subscriber_id})
             # Those that a build has committed meanwhile; from now on none can.
             sends += _forget_rows(cursor, person)
+        person.forms -= _taken(cursor, person)
         given: dict[str, Any] = {
             "account": account_id,
             "ids": sorted(person.sends),
@@ -81,7 +85,8 @@ def erase_personal_data(
 
 def _forget_rows(cursor: Any, person: _Person) -> int:
     whose = {"account": person.account_id, "subscriber": person.subscriber_id}
-    cursor.execute(sql.PERSONS_ROWS, {**whose, "forms": sorted(person.forms)})
+    former = person.forms - person.own - _taken(cursor, person)
+    cursor.execute(sql.PERSONS_ROWS, {**whose, "own": sorted(person.own), "former": sorted(former)})
     rows = cursor.fetchall()
     if not rows:
         return 0
@@ -104,6 +109,19 @@ def _forget_rows(cursor: Any, person: _Person) -> int:
     )
     _note_closed(cursor, cursor.fetchall())
     return len(rows)
+
+
+def _taken(cursor: Any, person: _Person) -> set[str]:
+    """Addresses that the person had before and somebody else has now."""
+    cursor.execute(
+        sql.TAKEN,
+        {
+            "account": person.account_id,
+            "subscriber": person.subscriber_id,
+            "forms": sorted(person.forms - person.own),
+        },
+    )
+    return {email for (email,) in cursor.fetchall()}
 
 
 def _digest(person: _Person, email: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import datetime
 from typing import Any
@@ -10,10 +11,13 @@ from django.db.models import Q, QuerySet
 
 from subscribers.addresses import canonical, lower
 from subscribers.models import lower_c
+from subscribers.tokens import read_token
 
 from .answers import said
 from .models import DeliveryEvent, ProviderEvent, Send
 from .wording import kind_words, reason_words
+
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])")
 
 
 def personal_data(account_id: int, subscriber_id: int | None, email: str) -> dict[str, Any]:
@@ -35,7 +39,9 @@ def personal_data(account_id: int, subscriber_id: int | None, email: str) -> dic
 def _sends(account_id: int, subscriber_id: int | None, forms: list[str]) -> QuerySet[Send]:
     own = Send.objects.filter(account=account_id)
     # Two look-ups: of an OR of the two, neither would find its index.
-    ids = set(own.filter(email_lower__in=forms).values_list("pk", flat=True))
+    # What was sent there to somebody who has another address now is not the person's.
+    theirs = Q(subscriber__isnull=True) | Q(subscriber__email_lower__in=forms)
+    ids = set(own.filter(theirs, email_lower__in=forms).values_list("pk", flat=True))
     if subscriber_id is not None:
         ids |= set(own.filter(subscriber=subscriber_id).values_list("pk", flat=True))
     return (
@@ -52,7 +58,7 @@ def _send(send: Send, events: list[DeliveryEvent]) -> dict[str, Any]:
         "campaign": send.campaign.name if send.campaign else None,
         "subject": about.subject if about else "",
         "to": send.email,
-        "data": send.context,
+        "data": _without_links(send.context),
         "status": send.status,
         "reason": reason_words(send.reason),
         "attempts": send.attempts,
@@ -86,7 +92,14 @@ def _provider_events(account_id: int, forms: list[str]) -> list[ProviderEvent]:
     found = list(told.filter(~Q(recipient=""), folded__in=forms).order_by("pk"))
     named = DeliveryEvent.objects.filter(event_id__in=[event.event_id for event in found])
     owners = dict(named.values_list("event_id", "account_id"))
-    return [e for e in found if owners.get(e.event_id, account_id) == account_id]
+    # Those that were not applied yet say whose they are by the row that they name.
+    sends = Send.objects.filter(job_id__in={event.job_id for event in found if event.job_id})
+    rows = dict(sends.values_list("job_id", "account_id"))
+    return [
+        event
+        for event in found
+        if owners.get(event.event_id, rows.get(event.job_id, account_id)) == account_id
+    ]
 
 
 def _told(event: ProviderEvent) -> dict[str, Any]:
@@ -98,6 +111,17 @@ def _told(event: ProviderEvent) -> dict[str, Any]:
         "recipient": event.recipient,
         "text": event.text,
     }
+
+
+def _without_links(value: Any) -> Any:
+    """Plain JSON data without the tokens of links: whoever has one acts as the person."""
+    if isinstance(value, dict):
+        return {key: _without_links(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_links(part) for part in value]
+    if isinstance(value, str):
+        return _TOKEN.sub(lambda found: "(link)" if read_token(found[0]) else found[0], value)
+    return value
 
 
 def _time(at: datetime | None) -> str | None:

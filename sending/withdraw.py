@@ -61,6 +61,8 @@ def withdraw_leavers(subscriber_ids: list[int]) -> int:
             if try_shared(cursor, [campaign_id]):
                 continue  # somebody who leaves does not wait; the hand-over finds it anyway
             people = {"campaign": campaign_id, "subscribers": subscriber_ids}
+            cursor.execute(sql.HOLD_BUILD, people)
+            cursor.execute(sql.LOCK_LEAVERS, people)
             with contextlib.suppress(IntegrityError), transaction.atomic():
                 # Somebody else's row may have come under the new address at this moment.
                 cursor.execute(sql.FOLLOW_MOVED, people)

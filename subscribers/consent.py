@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from . import hooks
 from .models import Account, Membership, MembershipChange, Segment, Subscriber, Suppression
+from .read_committed import read_committed
 from .suppression import suppress
 
 
@@ -42,7 +43,7 @@ def leave(memberships: Iterable[Membership], *, source: str = "") -> list[Member
     the first end stays on record. ``source`` says in words what showed the wish.
     """
     chosen = {membership.pk: membership for membership in memberships}
-    with transaction.atomic():
+    with read_committed():
         # The locks make one compare-and-set of the two statements, in an order all agree on. Those
         # that have ended are locked, too: they may begin again at this moment.
         locked = Membership.objects.filter(pk__in=list(chosen)).order_by("pk")
@@ -67,7 +68,7 @@ def rejoin(subscriber: Subscriber, segments: Iterable[Segment], *, source: str) 
     if not source.strip():
         raise ValueError("say what showed that they want to join")
     wanted = sorted({segment.pk: segment for segment in segments}.items())
-    with transaction.atomic():
+    with read_committed():
         # Held until the end, so that the person is not deleted between the statements.
         person = (
             Subscriber.objects.select_for_update(no_key=True, of=("self",))
@@ -106,7 +107,7 @@ def pause(subscriber: Subscriber, until: datetime) -> bool:
     """
     if timezone.is_naive(until) or until <= timezone.now():
         raise ValueError(f"{until} is no time in the future")
-    with transaction.atomic():
+    with read_committed():
         paused = bool(
             Subscriber.objects.filter(pk=subscriber.pk)
             .exclude(status=Subscriber.Status.UNSUBSCRIBED)
@@ -133,7 +134,7 @@ def unsubscribe(subscriber: Subscriber, *, evidence: str) -> bool:
     to repeat: the suppression is there afterwards in any case. ``evidence`` says in words what
     showed the wish (a link, a reply, a note). A person deleted meanwhile is no error.
     """
-    with transaction.atomic():
+    with read_committed():
         # Locked also where there is nothing to update: a confirmation that is being written would
         # else end in somebody who is confirmed and suppressed.
         mine = Subscriber.objects.filter(pk=subscriber.pk)

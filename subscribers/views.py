@@ -16,6 +16,7 @@ from .consent import unsubscribe
 from .hooks import web_version
 from .joining import views as signup_views
 from .leaving import preferences
+from .leaving.address_change import became
 from .models import Subscriber
 from .pages import about, page
 from .tokens import Kind, Token, make_token, read_token
@@ -58,7 +59,10 @@ def _leave(request: HttpRequest, known: Token) -> HttpResponse:
     if request.method == "POST":
         where = f" of campaign {known.campaign_id}" if known.campaign_id else ""
         agent = request.headers.get("User-Agent", "unknown")[:200]
-        unsubscribe(person, evidence=f"POST to the unsubscribe link{where} by {agent}")
+        said = f"POST to the unsubscribe link{where} by {agent}"
+        unsubscribe(person, evidence=said)
+        for later in became(person):
+            unsubscribe(later, evidence=said)
     elif person.status != Subscriber.Status.UNSUBSCRIBED:
         token = make_token(Kind.PREFERENCES, person.pk, known.campaign_id)
         choices = reverse("sendonce:link", args=[token])

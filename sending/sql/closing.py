@@ -48,6 +48,23 @@ SELECT DISTINCT s.campaign_id FROM {SEND} s JOIN {CAMPAIGN} c ON c.id = s.campai
 WHERE s.subscriber_id = ANY(%(subscribers)s::bigint[]) AND s.status IN ('queued', 'retry')
   AND c.status IN ('sending', 'paused')"""
 
+# Before anybody's row follows to another address: a build counts people in the snapshot in which
+# it inserts them, and no address may come to another row between the two. Its first statement
+# takes the same row.
+HOLD_BUILD = f"""
+SELECT 1 FROM {CAMPAIGN} c WHERE c.id = %(campaign)s AND EXISTS (
+    SELECT 1 FROM {SEND} s JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
+    WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
+      AND s.status IN ('queued', 'retry') AND {PERSON_MOVED})
+FOR SHARE OF c"""
+
+# The rows' locks, so that what comes next reads people as they are once nobody else is at the rows.
+LOCK_LEAVERS = f"""
+SELECT s.id FROM {SEND} s
+WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
+  AND s.status IN ('queued', 'retry')
+ORDER BY s.id FOR NO KEY UPDATE OF s"""
+
 # Who changed their address gets the message there, as long as nothing of it was tried. One whose
 # new address has a row already is left as they are, and found to have moved.
 FOLLOW_MOVED = f"""
@@ -61,6 +78,10 @@ WITH found AS MATERIALIZED (
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )
 UPDATE {SEND} s SET email = found.email FROM found WHERE s.id = found.id"""
+
+# All of a campaign's, before the sweep counts: whoever has a former address now is another
+# recipient, and not the one whose row still has it.
+FOLLOW_ALL_MOVED = FOLLOW_MOVED.replace(" AND s.subscriber_id = ANY(%(subscribers)s::bigint[])", "")
 
 # The same findings in the same order as at the hand-over.
 WITHDRAW_LEAVERS = f"""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from .tables import ACCOUNT, CAMPAIGN, CONTENT, DOUBTED, EVENT, PROVIDER_EVENT, SEND, SUBSCRIBER
 
-# Two arms, so that each finds its index. The rows are locked as everybody locks them; no gate is
-# needed, since nothing opens and nothing is handed over by it (as with the claim).
+# Which of the addresses that a person had before are somebody else's by now: what was sent there
+# since is not the person's.
+TAKEN = f"""
+SELECT p.email_lower FROM {SUBSCRIBER} p
+WHERE p.account_id = %(account)s AND p.email_lower = ANY(%(forms)s)
+  AND p.id IS DISTINCT FROM %(subscriber)s::bigint"""
+
+# An arm for each, so that each finds its index. The rows are locked as everybody locks them; no
+# gate is needed, since nothing opens and nothing is handed over by it (as with the claim).
 PERSONS_ROWS = f"""
 SELECT s.id, s.email, s.job_id, s.content_id FROM {SEND} s
 WHERE s.id IN (
     SELECT o.id FROM {SEND} o
-    WHERE o.account_id = %(account)s AND o.email_lower = ANY(%(forms)s)
+    WHERE o.account_id = %(account)s AND o.email_lower = ANY(%(own)s)
+    UNION ALL
+    SELECT o.id FROM {SEND} o
+    WHERE o.account_id = %(account)s AND o.email_lower = ANY(%(former)s) AND o.subscriber_id IS NULL
     UNION ALL
     SELECT o.id FROM {SEND} o
     WHERE o.subscriber_id = %(subscriber)s::bigint AND o.account_id = %(account)s)

@@ -50,8 +50,8 @@ WITH lot AS (
             SELECT 1 FROM {SUPPRESSION} x
             WHERE x.email_hash = ANY(string_to_array(lot.hashes, ','))
               AND (x.account_id = s.account_id OR x.account_id IS NULL)
-              AND NOT (x.account_id = s.account_id AND x.former_reason IN ('', 'unsubscribed')
-                AND {ASKS_BACK})) THEN 'suppressed'
+              AND NOT (x.account_id = s.account_id AND {ASKS_BACK}
+                AND x.former_reason IN ('', 'unsubscribed', 'hard_bounce'))) THEN 'suppressed'
         WHEN s.replays > 0 AND {DOUBTED} AND (s.via <> %(via)s OR s.frozen IS NULL
             OR s.replay_until IS NULL OR s.replay_until <= clock_timestamp()) THEN 'held'
         WHEN s.campaign_id IS NULL THEN 'go'

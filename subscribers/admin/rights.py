@@ -17,10 +17,9 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.text import slugify
 
-from ..audit import record
 from ..forms.rights import ErasureForm, PersonForm
 from ..models import Account, Subscriber
-from ..rights.acts import erase_person, export_person
+from ..rights.acts import erase_person, export_person, record_export
 from ..scoping import as_id, visible
 
 
@@ -88,7 +87,7 @@ class PersonRights(admin.ModelAdmin):
     def _download(self, request: HttpRequest, account: Account, email: str) -> HttpResponse:
         with transaction.atomic():
             data = export_person(account, email)
-            record(account, "person.export", subject=email, request=request)
+            record_export(account, email, request=request)
         text = json.dumps(data, ensure_ascii=False, indent=2)
         answer = HttpResponse(text, content_type="application/json; charset=utf-8")
         name = f"{slugify(email.replace('@', '-at-')) or 'person'}-{timezone.now():%Y-%m-%d}"

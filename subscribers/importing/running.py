@@ -189,7 +189,8 @@ def end(
 
 _END = """
 UPDATE {} SET status = %(status)s, error = %(error)s, finished = clock_timestamp(),
-    lease_until = NULL, runner = CASE WHEN %(keep)s THEN runner END, preview = %(preview)s::jsonb
+    cursor = '', lease_until = NULL, runner = CASE WHEN %(keep)s THEN runner END,
+    preview = %(preview)s::jsonb
 WHERE id = %(job)s"""
 
 

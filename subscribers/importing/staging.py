@@ -23,6 +23,8 @@ from .report import ERASED, Progress, Step
 #: Rows and characters after which a batch is written.
 ROWS = 10_000
 CHARACTERS = 4 * 1024 * 1024
+#: What is said of a row with an error that names somebody who was erased.
+NOT_KEPT = "The row has an error. It is not kept: it names a person who was erased on request."
 #: What may be an address in a cell.
 _ADDRESS = re.compile(r"[^\s<>()\[\],;:\"\u201c\u201d]+@[^\s<>()\[\],;:\"\u201c\u201d]+")
 
@@ -101,18 +103,18 @@ class Staging:
         self._characters += sum(map(len, cells))
 
     def _reject_lines(self) -> list[str]:
-        """For COPY; without cells that name somebody who was erased, whatever is wrong with the
-        row: the record must not bring back what was to be forgotten."""
-        texts = [cell for _, _, cells in self._rejects for cell in cells]
-        forms = {word: lower(canonical(word)) for text in texts for word in _ADDRESS.findall(text)}
-        erased = erased_among(self.account_id, set(forms.values())) if forms else set()
-        gone = {word for word, form in forms.items() if form in erased}
+        """For COPY; of rows that name somebody who was erased neither the cells nor the words that
+        may quote them: the record must not bring back what was to be forgotten."""
+        named = [
+            {lower(canonical(word)) for cell in cells for word in _ADDRESS.findall(cell)}
+            for _, _, cells in self._rejects
+        ]
+        every = set().union(*named)
+        erased = erased_among(self.account_id, every) if every else set()
         lines = []
-        for line, reason, cells in self._rejects:
-            if gone:
-                cells = ["" if gone & set(_ADDRESS.findall(cell)) else cell for cell in cells]
-                for word in gone:
-                    reason = reason.replace(word, "(address)")
+        for (line, reason, cells), names in zip(self._rejects, named, strict=True):
+            if not erased.isdisjoint(names):
+                reason, cells = NOT_KEPT, []
             shown = json.dumps(cells, ensure_ascii=False)
             lines.append(f"{self.job_id}\t{line}\t{_escaped(reason)}\t{_escaped(shown)}\n")
         return lines

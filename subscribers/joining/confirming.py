@@ -11,16 +11,15 @@ from enum import Enum, auto
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 from django.db.models.functions import Now
 
-from ..addresses import erased_hashes, lower
+from ..addresses import lower
 from ..audit import record
 from ..consent import rejoin
 from ..leaving.address_change import AddressChange, change_address
-from ..models import Account, Signup, Subscriber, Suppression
+from ..models import Signup, Subscriber
 from ..read_committed import read_committed
-from ..suppressing.releasing import lift
+from ..suppressing.releasing import lift, listed
 from ..suppression import hold_erasing
 from .asking import Origin
 from .window import still_confirms
@@ -118,8 +117,11 @@ def _join(signup: Signup) -> State:
     assert signup.email is not None
     with transaction.atomic():
         person = _person(signup, signup.email)
+        if _left_since(person, signup):
+            transaction.set_rollback(True)
+            return State.OVER
         # After the person's row is locked: an unsubscription holds it until both are written.
-        before = _listed(signup.account, signup.email)
+        before = listed(signup.account, signup.email)
         if not lift(signup.account, signup.email):
             transaction.set_rollback(True)
             return State.REFUSED
@@ -150,6 +152,17 @@ def _person(signup: Signup, email: str) -> Subscriber:
     return mine.select_for_update(of=("self",), no_key=True).get()
 
 
+def _left_since(person: Subscriber, signup: Signup) -> bool:
+    """Did they unsubscribe after the mail with this link? Their last word counts: to come back
+    they ask anew."""
+    return (
+        person.status == Subscriber.Status.UNSUBSCRIBED
+        and person.unsubscribed_at is not None
+        and signup.mailed_at is not None
+        and person.unsubscribed_at > signup.mailed_at
+    )
+
+
 def _begin(person: Subscriber, signup: Signup) -> None:
     Subscriber.objects.filter(pk=person.pk).update(
         status=Subscriber.Status.CONFIRMED,
@@ -167,14 +180,6 @@ def _told(person: Subscriber, signup: Signup) -> dict[str, Any]:
         "attributes": {**known, **signup.attributes},
         "locale": signup.locale or person.locale,
     }
-
-
-def _listed(account: Account, email: str) -> list[str]:
-    """The reasons for which the account's list has the address."""
-    rows = Suppression.objects.filter(
-        Q(email_lower=lower(email)) | Q(email_hash__in=erased_hashes(email)), account=account
-    )
-    return sorted(rows.values_list("reason", flat=True))
 
 
 def _source(signup: Signup) -> str:

@@ -33,9 +33,9 @@ _DOTLESS = frozenset({"gmail.com", "googlemail.com"})
 _COUNT = f"""
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS at)
 SELECT
-    (SELECT count(*) FROM {_TABLE}, clock WHERE address_hash = %(mailbox)s
+    (SELECT count(*) FROM {_TABLE}, clock WHERE address_hash = ANY(%(mailbox)s)
         AND {_TABLE}.at > clock.at - %(wait)s * interval '1 minute' AND outcome = 'mailed'),
-    (SELECT count(*) FROM {_TABLE}, clock WHERE address_hash = %(mailbox)s
+    (SELECT count(*) FROM {_TABLE}, clock WHERE address_hash = ANY(%(mailbox)s)
         AND {_TABLE}.at > clock.at - interval '1 day' AND outcome = 'mailed'),
     (SELECT count(*) FROM {_TABLE}, clock WHERE network = %(network)s
         AND {_TABLE}.at > clock.at - interval '1 hour'),
@@ -116,13 +116,15 @@ def mailbox(email: str) -> str:
 def attempt(account: Account, email: str, network: str, *, trapped: bool = False) -> Verdict:
     """Count a request and say what becomes of it. Only inside a transaction, which keeps others
     of the same mailbox, network or account waiting until it ends."""
-    box = erased_hashes(mailbox(email))[0]
+    # Counted under every key: a rotation gives nobody's mailbox away.
+    boxes = erased_hashes(mailbox(email))
+    box = boxes[0]
     _lock(f"address:{box}", f"network:{network}", f"account:{account.pk}")
     with connection.cursor() as cursor:
         cursor.execute(
             _COUNT,
             {
-                "mailbox": box,
+                "mailbox": boxes,
                 "network": network,
                 "account": account.pk,
                 "wait": ADDRESS_WAIT_MINUTES,

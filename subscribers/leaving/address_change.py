@@ -14,15 +14,19 @@ from django.db.models.functions import Now
 
 from .. import hooks
 from ..addresses import lower, normalize
+from ..audit import record
 from ..client_address import network
 from ..consent import rejoin, unsubscribe
 from ..joining.asking import Origin
 from ..joining.limits import Verdict, attempt
 from ..joining.window import still_confirms
-from ..models import Segment, Signup, Subscriber
-from ..suppressing.releasing import lift
+from ..models import Account, Segment, Signup, Subscriber, Suppression
+from ..read_committed import read_committed
+from ..suppressing.releasing import lift, listed
 from ..suppression import hold_erasing
 from .address_mail import queue_confirmation, queue_notice
+
+Reason = Suppression.Reason
 
 
 class AddressChange(Enum):
@@ -43,7 +47,7 @@ def ask(person: Subscriber, typed: str, origin: Origin, *, language: str) -> Ver
     Raises ``AddressError`` for what is no address.
     """
     email = normalize(typed)
-    with transaction.atomic():
+    with read_committed():
         verdict = attempt(person.account, email, network(origin.address))
         if verdict in {Verdict.NETWORK, Verdict.ACCOUNT}:
             return verdict
@@ -76,6 +80,25 @@ def change_address(signup: Signup) -> AddressChange:
             return _follow(signup, signup.subscriber_id, signup.email)
 
 
+def became(person: Subscriber) -> list[Subscriber]:
+    """Whom a person is now, who changed to the address of somebody known: links in mail that they
+    got before still speak of who they were."""
+    found: dict[int, Subscriber] = {}
+    asked = [person]
+    while asked:
+        one = asked.pop()
+        emails = Signup.objects.filter(
+            subscriber=one, kind=Signup.Kind.ADDRESS, confirmed_at__isnull=False
+        ).values("email_lower")
+        for later in Subscriber.objects.filter(
+            account=one.account_id, email_lower__in=emails
+        ).select_related("account"):
+            if later.pk != person.pk and later.pk not in found:
+                found[later.pk] = later
+                asked.append(later)
+    return [*found.values()]
+
+
 def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
     # The order of everybody's locks: erasures, the sign-up, the people.
     hold_erasing(signup.account_id)
@@ -96,8 +119,20 @@ def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
         return AddressChange.CHANGED if followed else AddressChange.ENDED
     if old.email_lower == lower(email):
         return AddressChange.CHANGED
+    if _barred(old.account, old.email):
+        return AddressChange.REFUSED
+    before = listed(old.account, email)
     if not lift(old.account, email):
         return AddressChange.REFUSED
+    if before:
+        record(
+            old.account,
+            "suppression.lift",
+            by_name="the person",
+            subject=f"sign-up {signup.pk}",
+            reason="A confirmed change of address.",
+            detail={"suppressed_for": before},
+        )
     if other is None:
         Subscriber.objects.filter(pk=old.pk).update(email=email)
         transaction.on_commit(lambda: hooks.withdraw_leavers([old.pk]), robust=True)
@@ -105,6 +140,16 @@ def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
         _merge(old, other, email)
     queue_notice(signup, old, email, merged=other is not None)
     return AddressChange.CHANGED
+
+
+def _barred(account: Account, email: str) -> bool:
+    """Whether this address must get no mail for a reason that goes along with its owner: a
+    complaint and what staff decided do not end with an address. A dead one does."""
+    lasting = Q(reason__in=(Reason.COMPLAINT, Reason.MANUAL)) | Q(former_reason=Reason.MANUAL)
+    alive = Q(expires__isnull=True) | Q(expires__gt=Now())
+    return Suppression.objects.filter(
+        Q(account=account) | Q(account__isnull=True), lasting, alive, email_lower=lower(email)
+    ).exists()
 
 
 def _merge(old: Subscriber, other: Subscriber, email: str) -> None:
@@ -115,7 +160,8 @@ def _merge(old: Subscriber, other: Subscriber, email: str) -> None:
         confirmed_at=Now(),
         consent_source=source,
     )
-    Subscriber.objects.filter(pk=other.pk).update(paused_until=old.paused_until)
+    pauses = [until for until in (old.paused_until, other.paused_until) if until is not None]
+    Subscriber.objects.filter(pk=other.pk).update(paused_until=max(pauses, default=None))
     present = Segment.objects.filter(
         account=old.account_id, memberships__subscriber=old, memberships__left_at__isnull=True
     )

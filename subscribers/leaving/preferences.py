@@ -123,7 +123,7 @@ def _choose(request: HttpRequest, person: Subscriber) -> Answer:
 
 def _ask_address(request: HttpRequest, person: Subscriber) -> Answer:
     typed = request.POST.get("email", "").strip()[:320]
-    agent = request.headers.get("User-Agent", "")[:200]
+    agent = request.headers.get("User-Agent", "").replace("\0", "")[:200]
     origin = Origin(client_address(request), agent)
     try:
         verdict = ask(person, typed, origin, language=language_of(request, person.locale))
@@ -159,7 +159,8 @@ def _ids(request: HttpRequest, name: str) -> set[int]:
 
 def _source(request: HttpRequest, campaign_id: int | None = None) -> str:
     where = f" of campaign {campaign_id}" if campaign_id else ""
-    return f"{_SOURCE}{where}, by {request.headers.get('User-Agent', 'unknown')}"[:200]
+    agent = request.headers.get("User-Agent", "unknown").replace("\0", "")
+    return f"{_SOURCE}{where}, by {agent}"[:200]
 
 
 def _zone(person: Subscriber) -> ZoneInfo:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -25,7 +24,8 @@ from ..models import (
     Subscriber,
     Suppression,
 )
-from ..suppression import Entry, begin_erasing, close_list, suppress_all
+from ..read_committed import read_committed
+from ..suppression import Entry, begin_erasing, close_list, erased_among, suppress_all
 from . import forgetting
 from .person_address import PersonAddress, naming
 
@@ -65,6 +65,7 @@ def export_person(account: Account, email: str) -> dict[str, Any]:
             for signup in Signup.objects.filter(
                 forgetting.signups_of(account, address, ids) | _hashed(account, address)
             )
+            .filter(Q(subscriber__isnull=True) | Q(subscriber__in=ids))
             .select_related("form", "consent")
             .order_by("pk")
         ],
@@ -91,6 +92,15 @@ def export_person(account: Account, email: str) -> dict[str, Any]:
             _join(data, kind, told)
     plain: dict[str, Any] = json.loads(json.dumps(data, cls=DjangoJSONEncoder))
     return plain
+
+
+def record_export(account: Account, email: str, **who: Any) -> None:
+    """Put an export on record: under the address, or of somebody who was erased under the hash."""
+    address = PersonAddress(email)
+    if erased_among(account, address.forms):
+        record(account, "person.export", subject_hash=address.hash, **who)
+    else:
+        record(account, "person.export", subject=address.email, **who)
 
 
 def _person(person: Subscriber) -> dict[str, Any]:
@@ -207,7 +217,7 @@ def erase_person(
     if not reason.strip():
         raise ValueError("say why the person is erased")
     address = _known(account, PersonAddress(email))
-    with transaction.atomic():
+    with read_committed():
         forgotten: Counter[str] = Counter()
         _suppress_hashes(account, address)
         begin_erasing(account.pk)

@@ -41,7 +41,11 @@ def forget_signups(account: Account, address: PersonAddress, people: list[int]) 
     hash alone, agreed to these words at that time."""
     found = Signup.objects.filter(signups_of(account, address, people))
     waiting, _ = found.filter(confirmed_at__isnull=True).delete()
-    blanked = found.filter(confirmed_at__isnull=False).update(
+    agreed = found.filter(confirmed_at__isnull=False)
+    # Of somebody who had this address before: theirs goes on being evidence, without the address.
+    others = agreed.filter(subscriber__isnull=False).exclude(subscriber__in=people)
+    severed = others.update(email=None, email_hash=address.hash)
+    blanked = severed + agreed.filter(Q(subscriber__isnull=True) | Q(subscriber__in=people)).update(
         email=None,
         email_hash=address.hash,
         subscriber=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -32,10 +33,14 @@ class PersonAddress:
             self.forms |= _forms(given)
         self.hash = erased_hashes(self.email)[0]
         self.hashes = {digest for form in self.forms for digest in erased_hashes(form)}
-        longest_first = sorted(self.forms, key=lambda form: (-len(form), form))
-        # Not the end of another local part, nor the beginning of another domain.
+        written = self.forms | {_in_json(form) for form in self.forms}
+        longest_first = sorted(written, key=lambda form: (-len(form), form))
+        # Not the end of another local part (o'brien is not brien), nor the beginning of another
+        # domain.
         self._pattern = re.compile(
-            r"(?<![\w.+-])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w-]|\.\w)",
+            r"(?<![\w.+-])(?<![\w.+-]['\u2019&])(?:"
+            + "|".join(map(re.escape, longest_first))
+            + r")(?![\w-]|\.\w)",
             re.IGNORECASE,
         )
 
@@ -80,9 +85,14 @@ def naming(rows: QuerySet[Any], address: PersonAddress, *columns: str) -> QueryS
     said = {f"said_{c}": Lower(Collate(Cast(c, TextField()), "C")) for c in columns}
     named = Q()
     for name in said:
-        for form in sorted(address.forms):
+        for form in sorted(address.forms | {_in_json(form) for form in address.forms}):
             named |= Q(**{f"{name}__contains": form})
     return rows.alias(**said).filter(named)
+
+
+def _in_json(form: str) -> str:
+    """As it stands in a text of JSON: a quoted local part with its quotes escaped."""
+    return json.dumps(form, ensure_ascii=False)[1:-1]
 
 
 def _forms(email: str) -> set[str]:

@@ -138,6 +138,14 @@ def lift(account: Account, email: str) -> bool:
     return not held
 
 
+def listed(account: Account, email: str) -> list[str]:
+    """The reasons for which the account's list has the address."""
+    rows = Suppression.objects.filter(
+        Q(email_lower=lower(email)) | Q(email_hash__in=erased_hashes(email)), account=account
+    )
+    return sorted(rows.values_list("reason", flat=True))
+
+
 def _told(entry: Suppression) -> dict[str, Any]:
     return {
         "suppressed_for": entry.reason,

@@ -11,6 +11,7 @@ import pytest
 from django.db import DatabaseError
 
 from subscribers.importing import ImportRefused, Step, import_file, sql
+from subscribers.importing.staging import NOT_KEPT
 from subscribers.models import ImportReject, Segment, Subscriber, Suppression
 from subscribers.suppression import suppress
 from tests.factories import AccountFactory
@@ -185,12 +186,7 @@ def test_a_bad_row_does_not_bring_back_an_erased_address(segment: Segment, tmp_p
     )
     load(path, segment)
     kept = list(ImportReject.objects.order_by("line").values_list("line", "reason", "cells"))
-    assert [(line, cells) for line, _, cells in kept] == [
-        (2, ["", "Mars/Base", ""]),
-        (3, [""]),
-        (4, ["cleo@example.org", "", "Cleo"]),
-    ]
-    told = path.with_name("people.csv.rejects.csv").read_text() + repr(kept)
-    assert "ann@" not in told.lower()
-    assert "m\u00fcnchen" not in told
-    assert "(address)" in kept[2][1], "the reason names what is wrong, not whom"
+    assert kept == [(line, NOT_KEPT, []) for line in (2, 3, 4)]
+    told = path.with_name("people.csv.rejects.csv").read_text().lower()
+    for said in ("ann@", "m\u00fcnchen", "mars", "cleo"):
+        assert said not in told

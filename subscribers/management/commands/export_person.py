@@ -9,9 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from subscribers.audit import record
 from subscribers.command_line import REFUSED, account_named, who, write_out, write_private
-from subscribers.rights.acts import export_person
+from subscribers.rights.acts import export_person, record_export
 
 
 class Command(BaseCommand):
@@ -33,7 +32,7 @@ class Command(BaseCommand):
         try:
             with transaction.atomic():
                 data = export_person(account, options["email"])
-                record(account, "person.export", by_name=who(), subject=data["address"])
+                record_export(account, options["email"], by_name=who())
         except ValueError as error:
             raise CommandError(str(error), returncode=REFUSED) from error
         pieces = [json.dumps(data, ensure_ascii=False, indent=2), "\n"]
