@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 
 from django.db import connection, transaction
@@ -35,6 +35,9 @@ REMEMBERED = (
     Suppression.Reason.COMPLAINT,
 )
 HARD_BOUNCE_DAYS = 365
+#: The first moment that is too late for an end: near the calendar's own end a moment can't be shown
+#: in every time zone, nor read back from the database. "9999-12-31" means never, which is blank.
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 _TABLE = Suppression._meta.db_table
 _CHUNK = 5000
@@ -234,6 +237,8 @@ def _checked(entry: Entry) -> Entry:
         Suppression.Reason.MANUAL,
     }:
         raise ValueError(f"A suppression for the reason {reason.value} can't expire.")
+    if entry.expires is not None and entry.expires.year >= LATEST.year:
+        raise ValueError("A suppression that never ends has no expiry.")
     evidence = entry.evidence.replace("\0", "\ufffd")
     if reason == Suppression.Reason.ERASED:
         for form in {email, entry.email.strip()} - {""}:

@@ -17,6 +17,7 @@ from .hooks import web_version
 from .joining import views as signup_views
 from .leaving import preferences
 from .leaving.address_change import became
+from .leaving.farewell import farewell
 from .models import Subscriber
 from .pages import about, page
 from .tokens import Kind, Token, make_token, read_token
@@ -67,7 +68,7 @@ def _leave(request: HttpRequest, known: Token) -> HttpResponse:
         token = make_token(Kind.PREFERENCES, person.pk, known.campaign_id)
         choices = reverse("sendonce:link", args=[token])
         return about(request, "unsubscribe.html", person, context={"preferences_link": choices})
-    return about(request, "unsubscribed.html", person)
+    return farewell(request, person)
 
 
 def _web_version(request: HttpRequest, known: Token) -> HttpResponse:

@@ -11,8 +11,9 @@ from django.http import HttpRequest
 
 from ..forms.people import AccountForm
 from ..models import Account
+from ..references import is_used
 from ..scoping import ScopedAdmin, account_ids
-from .parts import StyledMedia, is_used
+from .parts import StyledMedia
 
 
 @admin.register(Account)

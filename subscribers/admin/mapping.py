@@ -92,17 +92,14 @@ class MappingPage(ImportPages):
 
         report: ImportReport | None = None
         try:
-            with transaction.atomic():
-                # Defined and taken back, so that values are tried by the kinds of new attributes.
-                declare(form.job.account, form.new, request)
-                report = dry.tried(
-                    form.job,
-                    form.options,
-                    partial(sources.uploaded, form.job.pk),
-                    progress=watch,
-                    before_the_end=note,
-                )
-                transaction.set_rollback(True)
+            report = dry.tried(
+                form.job,
+                form.options,
+                partial(sources.uploaded, form.job.pk),
+                progress=watch,
+                more=form.all(),
+                before_the_end=note,
+            )
         except ImportRefused as error:
             form.reading.add_error(None, str(error))
         except TookTooLong as error:
@@ -121,7 +118,7 @@ class MappingPage(ImportPages):
         job = form.job
         try:
             with transaction.atomic():
-                declare(job.account, form.new, request)
+                declare(job.account, form.new, request, labels=form.labels)
                 jobs.queue(job, form.options)
                 record(
                     job.account,

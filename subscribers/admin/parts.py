@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from ..addresses import lower
+from ..addresses import canonical, lower
 
 #: Rows that an action changes in one transaction.
 CHUNK = 500
@@ -29,20 +29,12 @@ class AddressSearch(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        return super().get_search_results(request, queryset, lower(search_term))
-
-
-def is_used(obj: Any, *, apart_from: set[Any]) -> bool:
-    """Does any other table refer to ``obj``? Asked of the model, so that this app need not
-    know which apps stand above it."""
-    for relation in obj._meta.related_objects:
-        through = getattr(relation, "through", None)
-        if relation.related_model in apart_from or through in apart_from:
-            continue
-        found = relation.related_model._base_manager.filter(**{relation.field.name: obj})
-        if found.exists():
-            return True
-    return False
+        found, repeats = super().get_search_results(request, queryset, lower(search_term))
+        if "@" in search_term and not search_term.isascii():
+            # As people read an international domain, and as it is stored.
+            stored = lower(canonical(search_term))
+            found |= super().get_search_results(request, queryset, stored)[0]
+        return found, repeats
 
 
 def staff_name(request: HttpRequest) -> str:

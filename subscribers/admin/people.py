@@ -20,9 +20,10 @@ from .attributes import TypedAttributes
 from .confirming import confirmation
 from .exchange import Exchange
 from .parts import CHUNK, AddressSearch, StyledMedia, staff_name
+from .reach import Reach, SuppressedFilter
 from .rights import PersonRights
 from .segment_people import SegmentActions
-from .segments import MembershipInline, SegmentFilter
+from .segments import MembershipInline, SegmentFilter, record_joining
 from .signups import SignupInline
 
 SOURCE_TEXT: dict[Any, Any] = {
@@ -33,6 +34,7 @@ SOURCE_TEXT: dict[Any, Any] = {
 @admin.register(Subscriber)
 class SubscriberAdmin(
     StyledMedia,
+    Reach,
     PersonRights,
     Exchange,
     SegmentActions,
@@ -43,7 +45,7 @@ class SubscriberAdmin(
     form = SubscriberForm
     list_display = ("email", "status", "account", "created")
     list_select_related = ("account",)
-    list_filter = ("status", AccountFilter, SegmentFilter)
+    list_filter = ("status", SuppressedFilter, AccountFilter, SegmentFilter)
     # By the id alone: no other order has an index, and there may be millions.
     sortable_by = ()
     search_fields = ("email_lower__startswith",)
@@ -81,8 +83,7 @@ class SubscriberAdmin(
             not change or "status" in form.changed_data
         )
         if change:
-            typed = [f.name for f in obj._meta.concrete_fields if f.name in form.cleaned_data]
-            obj.save(update_fields=[name for name in typed if name != "status"])
+            self._save_typed(request, obj, form, confirms)
             if "email" in form.changed_data:
                 transaction.on_commit(lambda: hooks.withdraw_leavers([obj.pk]), robust=True)
         else:
@@ -98,10 +99,30 @@ class SubscriberAdmin(
             )
         obj.refresh_from_db(fields=["status", "confirmed_at"])
 
+    def _save_typed(self, request: HttpRequest, obj: Any, form: Any, confirms: bool) -> None:
+        typed = [f.name for f in obj._meta.concrete_fields if f.name in form.cleaned_data]
+        typed = [name for name in typed if name != "status"]
+        with transaction.atomic():
+            same = Subscriber.objects.select_for_update(no_key=True).filter(pk=obj.pk)
+            stored: dict[str, Any] = (same.values(*typed).first() if typed else None) or {}
+            obj.save(update_fields=typed)
+            changed = [name for name, was in stored.items() if was != getattr(obj, name)]
+            if confirms and "consent_source" in changed:
+                # The record of the confirmation has it.
+                changed.remove("consent_source")
+            if changed:
+                act, names = "subscriber.change", {"fields": sorted(changed)}
+                record(obj.account, act, subject=obj.email, detail=names, request=request)
+
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():
             record(obj.account, "subscriber.delete", subject=obj.email, request=request)
             super().delete_model(request, obj)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        for added in formset.new_objects if formset.model is Membership else ():
+            record_joining(request, added)
 
     @admin.action(permissions=["change"], description="Unsubscribe, for good")
     def unsubscribe_selected(

@@ -28,6 +28,7 @@ class PersonRights(admin.ModelAdmin):
 
     person_template = "admin/sendonce_subscribers/person.html"
     change_form_template = "admin/sendonce_subscribers/subscriber_change_form.html"
+    delete_confirmation_template = "admin/sendonce_subscribers/subscriber_delete.html"
 
     def get_urls(self) -> list[Any]:
         name = f"{self.opts.app_label}_{self.opts.model_name}_person"
@@ -48,6 +49,10 @@ class PersonRights(admin.ModelAdmin):
             request, person
         )
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        context = {"has_erase_permission": self.has_erase_permission(request)}
+        return super().delete_view(request, object_id, {**context, **(extra_context or {})})
 
     def person_view(self, request: HttpRequest) -> HttpResponse:
         if request.method not in ("GET", "HEAD", "POST"):

@@ -20,6 +20,7 @@ from ..audit import record
 from ..consent import leave
 from ..forms.people import MembershipForm
 from ..models import ImportJob, Membership, MembershipChange, Segment
+from ..references import is_used
 from ..scoping import (
     AccountFilter,
     ReadOnly,
@@ -33,7 +34,7 @@ from ..segments.chart import draw
 from ..segments.members import delete
 from ..segments.numbers import PERIODS, history, latest_changes, numbers, present_in, sample
 from .confirming import confirmation
-from .parts import CHUNK, AddressSearch, StyledMedia, is_used, staff_name
+from .parts import CHUNK, AddressSearch, StyledMedia, staff_name
 from .segment_people import SegmentPeople, may_add, may_remove, page_of
 
 
@@ -86,7 +87,10 @@ class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
         return deletion_summary(objs, Membership.objects.filter(segment__in=objs))
 
     def delete_model(self, request: HttpRequest, obj: Segment) -> None:
-        delete(obj)
+        with transaction.atomic():
+            detail = {"people": present_in([obj.pk]).get(obj.pk, 0)}
+            record(obj.account, "segment.delete", subject=obj.name, detail=detail, request=request)
+            delete(obj)
 
     def render_change_form(
         self,
@@ -162,11 +166,22 @@ class SegmentFilter(ScopedFilter):
     def label(self, row: Segment) -> str:
         return f"{row.name} ({row.account.name})"
 
+    def has_output(self) -> bool:
+        # One is a choice already: not everybody is in it.
+        return bool(self.lookup_choices) or self.value() is not None
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() is None:
             return queryset
         present = Membership.objects.filter(segment=as_id(self.value()), left_at__isnull=True)
         return queryset.filter(pk__in=present.values("subscriber"))
+
+
+def record_joining(request: HttpRequest, membership: Membership) -> None:
+    """On record: staff put one person into a segment."""
+    where, who = membership.segment, membership.subscriber.email
+    told = {"segment": where.name}
+    record(where.account, "membership.add", subject=who, detail=told, request=request)
 
 
 class MembershipInline(ScopedChoices, admin.TabularInline):
@@ -219,6 +234,11 @@ class MembershipAdmin(StyledMedia, AddressSearch, ScopedAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            record_joining(request, obj)
 
     def has_leave_permission(self, request: HttpRequest) -> bool:
         return super().has_change_permission(request)

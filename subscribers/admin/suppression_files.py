@@ -17,14 +17,12 @@ from django.utils import timezone
 
 from ..audit import record
 from ..downloads import csv_download
-from ..forms.suppressions import SuppressionExportForm, SuppressionFileForm
+from ..forms.suppressions import EVERYWHERE, SuppressionExportForm, SuppressionFileForm
 from ..models import Account, Suppression
 from ..scoping import account_ids, as_id, visible
 from ..suppressing.export import export_chunks, exportable
 from ..suppressing.files import NAMED, FileReport, import_file
 from ..tabular import ImportRefused
-
-EVERYWHERE = "all"
 
 
 class SuppressionFiles(admin.ModelAdmin):
@@ -95,14 +93,22 @@ class SuppressionFiles(admin.ModelAdmin):
         rows, account = self._rows(request, form)
         # Before the first byte leaves: a download that breaks off was one all the same.
         with transaction.atomic():
-            record(
-                account,
-                "suppression.export",
-                subject=str(account) if account else "",
-                detail={"entries": exportable(rows).count(), **form.cleaned_data},
-                request=request,
-            )
+            for one in self._exported(request, account):
+                mine = rows.filter(account=one) if one is not None else rows
+                record(
+                    one,
+                    "suppression.export",
+                    subject=str(one) if one else "",
+                    detail={"entries": exportable(mine).count(), **form.cleaned_data},
+                    request=request,
+                )
         return csv_download(export_chunks(rows), f"suppressions-{timezone.now():%Y-%m-%d}")
+
+    def _exported(self, request: HttpRequest, account: Account | None) -> list[Account | None]:
+        """On whose record it goes: what staff take of several accounts, on that of each."""
+        if account is not None or account_ids(request) is None:
+            return [account]
+        return list(visible(Account.objects.order_by("pk"), request, "pk"))
 
     def _rows(
         self, request: HttpRequest, form: SuppressionExportForm

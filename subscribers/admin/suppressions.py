@@ -16,13 +16,15 @@ from django.urls import path, reverse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
-from ..addresses import canonical, erased_hashes, lower
+from ..addresses import lower
 from ..audit import record
 from ..consent import suppress_by_hand
-from ..forms.suppressions import ReasonForm, SuppressionForm
+from ..forms.suppressions import EVERYWHERE, ListField, ReasonForm, SuppressionForm
 from ..models import Account, Suppression
 from ..scoping import AccountFilter, ScopedAdmin, account_ids
 from ..suppressing.releasing import NotReleased, release, version, was_added_too, why_not
+from ..suppressing.standing import is_live, known_as
+from ..suppression import hold_list
 from .parts import StyledMedia, staff_name
 from .suppression_files import SuppressionFiles
 
@@ -30,7 +32,7 @@ from .suppression_files import SuppressionFiles
 class ScopeFilter(AccountFilter):
     """By account; superusers also see the list for all accounts by itself."""
 
-    everywhere = "all"
+    everywhere = EVERYWHERE
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[Any, str]]:
         found = super().lookups(request, model_admin)
@@ -52,10 +54,9 @@ class StateFilter(admin.SimpleListFilter):
         return [("live", "Suppressing now"), ("expired", "Expired")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        live = Q(expires__isnull=True) | Q(expires__gt=Now())
         match self.value():
             case "live":
-                return queryset.filter(live)
+                return queryset.filter(is_live())
             case "expired":
                 return queryset.filter(expires__lte=Now())
             case _:
@@ -77,7 +78,6 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
     sortable_by = ()
     search_fields = ("email_lower__startswith",)
     search_help_text = "The beginning of an address, or all of one that was erased."
-    autocomplete_fields = ("account",)
     fields = ("account", "email", "reason", "evidence", "expires")
     shown_fields = ("scope", "address", "reason", "evidence", "created", "expires")
 
@@ -97,10 +97,7 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
         found = Q(email_lower__startswith=lower(typed))
         if "@" in typed:
             # Whoever knows the whole address may find out that it is on the list by its hash.
-            forms = {lower(typed), lower(canonical(typed))}
-            found |= Q(email_lower__in=forms) | Q(
-                email_hash__in=[digest for form in forms for digest in erased_hashes(form)]
-            )
+            found |= known_as(typed)
         return queryset.filter(found), False
 
     @admin.display(description="address")
@@ -133,11 +130,10 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        account = form.base_fields.get("account")
-        if account is not None:
-            account.required = account_ids(request) is not None
-            if not account.required:
-                account.help_text = "Blank: for all accounts."
+        if "account" in form.base_fields:
+            form.base_fields["account"] = ListField(
+                label="Suppress for", scopes=self._scopes(request)
+            )
         return form
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -161,6 +157,8 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
         given = form.cleaned_data
         account: Account | None = given["account"]
         with transaction.atomic():
+            hold_list(account.pk if account else None)
+            before = self._stored(account, given["email"])
             stored = suppress_by_hand(
                 account,
                 given["email"],
@@ -169,28 +167,55 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
                 evidence=given["evidence"],
                 expires=given["expires"],
             )
-            record(
-                account,
-                "suppression.add",
-                subject=stored.email or "",
-                subject_hash=stored.email_hash or "",
-                reason=given["evidence"].strip(),
-                detail={"suppressed_for": given["reason"]},
-                request=request,
-            )
+            unchanged = before == self._stored(account, given["email"])
+            if not unchanged:
+                record(
+                    account,
+                    "suppression.add",
+                    subject=stored.email or "",
+                    subject_hash=stored.email_hash or "",
+                    reason=given["evidence"].strip(),
+                    detail={"suppressed_for": given["reason"]},
+                    request=request,
+                )
+        obj.unchanged, obj.told = unchanged, ""
         if stored.reason != given["reason"]:
-            self.message_user(
-                request,
-                f"It was suppressed already, for a stronger reason that stays: "
-                f"{stored.get_reason_display()}.",
-                messages.WARNING,
+            obj.told = (
+                "It was suppressed already, for a stronger reason that stays: "
+                f"{stored.get_reason_display()}."
             )
+        elif unchanged:
+            obj.told = "It was on the list already; nothing was changed."
+        elif any((row["id"], row["created"]) == (stored.pk, stored.created) for row in before):
+            obj.told = f"It was on the list already; it says now: {stored.get_reason_display()}."
         obj.__dict__.update(
             {
                 field.attname: getattr(stored, field.attname)
                 for field in stored._meta.concrete_fields
             }
         )
+
+    def _stored(self, account: Account | None, email: str) -> list[dict[str, Any]]:
+        """What this list says of the address, locked."""
+        of = Q(account=account) if account else Q(account__isnull=True)
+        rows = Suppression.objects.select_for_update().filter(of, known_as(email))
+        return [dict(row) for row in rows.order_by("email_lower", "pk").values()]
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return None if obj.unchanged else super().log_addition(request, obj, message)
+
+    def response_add(
+        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """As Django's; but what was there already was not "added successfully"."""
+        if not obj.told:
+            return super().response_add(request, obj, post_url_continue)
+        self.message_user(request, obj.told, messages.WARNING)
+        if "_addanother" in request.POST:
+            return HttpResponseRedirect(request.path)
+        if "_continue" in request.POST:
+            return HttpResponseRedirect(self._url("change", obj))
+        return self.response_post_save_add(request, obj)
 
     # --- releasing ---------------------------------------------------------------------------
 

@@ -142,7 +142,8 @@ class AttributesField(forms.JSONField):
 
     def __init__(self, **kwargs: Any) -> None:
         attrs = {"rows": 6, "class": "sendonce-source"}
-        super().__init__(required=False, widget=forms.Textarea(attrs=attrs), **kwargs)
+        widget = forms.Textarea(attrs=attrs)
+        super().__init__(required=False, initial=dict, widget=widget, **kwargs)
 
     def clean(self, value: Any) -> Any:
         cleaned = super().clean(value)

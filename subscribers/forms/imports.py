@@ -26,7 +26,8 @@ class UploadForm(forms.Form):
         (
             UNKNOWN,
             "I can't show that. New people stay pending, and get no campaign before they have "
-            "confirmed.",
+            "confirmed. No mail asks them to: they confirm by signing up at a form, or you import "
+            "them again with their consent.",
         ),
     )
     EXISTING = (

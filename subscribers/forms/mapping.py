@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from ..models import AttributeDefinition, ImportJob
 from ..models.attributes import KEY, RESERVED, refuse_reserved
 from ..tabular import Options
-from ..tabular.columns import attribute_name
+from ..tabular.columns import attribute_name, label_of
 from ..tabular.encodings import shown
 from ..tabular.options import EXACTLY
 
@@ -163,6 +163,17 @@ class MappingForm:
             for key, kind in self.new.items()
         ]
         return [*self.definitions, *made]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What people read of the new attributes: their columns' names, by their keys."""
+        if not self.options.header:
+            return {}
+        return {
+            column.key: label_of(column.name, column.key)
+            for column in self.columns
+            if column.choice.startswith(NEW) and column.key in self.new
+        }
 
     @property
     def is_other_table(self) -> bool:

@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 
 from ..addresses import AddressError, lower, normalize
 from ..conf import conf
+from ..locales import validate_locale
 from ..models import Account, Membership, Subscriber
 from ..suppression import is_suppressed
 
@@ -132,6 +133,7 @@ class SubscriberForm(forms.ModelForm):
     class Meta:
         model = Subscriber
         fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
+        help_texts = {"locale": "Such as fr or pt-BR.", "timezone": "Such as Europe/Paris."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -140,6 +142,13 @@ class SubscriberForm(forms.ModelForm):
             self.fields["status"].choices = [  # type: ignore[attr-defined]
                 choice for choice in Status.choices if choice[0] in allowed
             ]
+
+    def clean_locale(self) -> str:
+        locale: str = self.cleaned_data["locale"]
+        # One that the host's own code stored may stay: other fields can still be changed.
+        if locale and locale != self.initial.get("locale"):
+            validate_locale(locale)
+        return locale
 
     def clean_attributes(self) -> dict[str, Any]:
         attributes = self.cleaned_data["attributes"]

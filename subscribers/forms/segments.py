@@ -23,7 +23,7 @@ class PeopleForm(forms.Form):
         required=False,
         label="Addresses",
         widget=AdminTextareaWidget(attrs={"rows": 10, "class": "sendonce-source"}),
-        help_text=f"One address a line, {PASTED:,} at most.",
+        help_text=f"One address a line, or commas or semicolons between them; {PASTED:,} at most.",
     )
     source = forms.ModelChoiceField(
         Segment.objects.none(),

@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from ..addresses import AddressError, lower, normalize
-from ..models import Subscriber, Suppression
-from ..suppression import erased_among
+from ..models import Account, Subscriber, Suppression
+from ..suppression import LATEST, erased_among
 
 #: Reasons that staff can give by hand; an erasure is more than an entry in this list.
 BY_HAND = (
@@ -20,6 +20,28 @@ BY_HAND = (
     Suppression.Reason.COMPLAINT,
     Suppression.Reason.HARD_BOUNCE,
 )
+
+
+#: The list for all accounts, among the choices of whoever may write to it.
+EVERYWHERE = "all"
+
+
+class ListField(forms.ChoiceField):
+    """Whose list; cleaned to the account, ``None`` for the one for all. ``scopes``: value and
+    label. Never chosen by leaving it blank."""
+
+    def __init__(self, *, scopes: list[tuple[str, str]], **kwargs: Any) -> None:
+        choices = scopes if len(scopes) == 1 else [("", "---------"), *scopes]
+        super().__init__(choices=choices, **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        chosen = super().clean(value)
+        if chosen == EVERYWHERE:
+            return None
+        account = Account.objects.filter(pk=chosen).first()
+        if account is None:
+            raise ValidationError("This account was deleted meanwhile.")
+        return account
 
 
 class SuppressionForm(forms.ModelForm):
@@ -44,7 +66,9 @@ class SuppressionForm(forms.ModelForm):
             # Saved past every entrance by the host's own code: it can be suppressed all the same.
             account = self.cleaned_data.get("account")
             stored = Subscriber.objects.filter(email_lower=lower(typed.replace("\0", "")))
-            if (stored.filter(account=account) if account else stored).exists():
+            # Of an account that was not valid nothing is told.
+            valid = "account" in self.cleaned_data
+            if valid and (stored.filter(account=account) if account else stored).exists():
                 return typed
             raise ValidationError(str(error)) from error
 
@@ -64,6 +88,8 @@ class SuppressionForm(forms.ModelForm):
             self.add_error("expires", "For this reason it can't expire.")
         elif expires and expires <= timezone.now():
             self.add_error("expires", "This is in the past.")
+        elif expires and expires >= LATEST:
+            self.add_error("expires", "This is too far away; leave it empty for \u201cnever\u201d.")
         return cleaned
 
     def validate_unique(self) -> None:

@@ -20,7 +20,7 @@ from ..suppression import hold_erasures
 from ..tabular import ImportRefused
 from . import sql
 from .leases import advance, holding
-from .report import ALSO, APPLIED, ERASED, SEGMENT_GONE, Progress, Step, applied
+from .report import ALSO, APPLIED, ERASED, MOVED, SEGMENT_GONE, Progress, Step, applied
 from .staging import must_be_staged
 
 #: Rows of a chunk, and a few more where the last person has several.
@@ -30,7 +30,8 @@ _BATCH = 5000
 
 class Applying:
     """Applies the staged rows of one job. ``parameters``: those of the statements in ``sql``,
-    but for the chunk's own; ``dry``: does everything and takes it back, chunk by chunk."""
+    but for the chunk's own; ``check`` is called in each chunk; ``dry``: does everything and takes
+    it back, chunk by chunk."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Applying:
         parameters: dict[str, Any],
         *,
         counts: dict[str, Any],
+        check: Callable[[], object],
         whole: bool,
         dry: bool,
         progress: Progress | None,
@@ -47,6 +49,7 @@ class Applying:
         self.runner = runner
         self.parameters = {**parameters, "job": job_id, "size": ROWS}
         self.counts = counts
+        self.check = check
         self.whole = whole
         self.dry = dry
         self.progress = progress
@@ -66,6 +69,7 @@ class Applying:
         """One transaction; ``False``: there was nothing left."""
         with holding(self.job_id, self.runner) as (cursor, held):
             must_be_staged(cursor, self.job_id)
+            self.check()
             chunk = {**self.parameters, "after": held.cursor}
             cursor.execute(sql.ALONG_THE_INDEX)
             chunk["upto"] = self._upto(cursor, chunk)
@@ -75,12 +79,12 @@ class Applying:
             if held.segment_id != chunk["segment"]:
                 raise ImportRefused(SEGMENT_GONE)
             with transaction.atomic() if self.dry else nullcontext():
-                found, erased = self._settle(cursor, chunk)
+                found, refused = self._settle(cursor, chunk)
                 if self.dry:
                     transaction.set_rollback(True)
-            if erased:
+            if refused:
                 # Without the address: the record must not bring back what was to be forgotten.
-                lines = (f"{self.job_id}\t{line}\t{ERASED}\t[]\n" for line in erased)
+                lines = (f"{self.job_id}\t{line}\t{why}\t[]\n" for line, why in refused)
                 with cursor.copy(sql.COPY_REJECTS) as copy:
                     copy.write("".join(lines))
             counts = {
@@ -98,8 +102,10 @@ class Applying:
         row = _row(cursor, sql.LAST, chunk)
         return str(row[0]) if row else None
 
-    def _settle(self, cursor: Any, chunk: dict[str, Any]) -> tuple[dict[str, int], list[int]]:
-        """The chunk's counts, and the lines that were refused because of an erasure."""
+    def _settle(
+        self, cursor: Any, chunk: dict[str, Any]
+    ) -> tuple[dict[str, int], list[tuple[int, str]]]:
+        """The chunk's counts, and the lines that were refused now, with the reason."""
         cursor.execute(sql.TABLES)
         cursor.execute(sql.PEOPLE, chunk)
         cursor.execute(sql.AS_BEFORE)
@@ -108,10 +114,13 @@ class Applying:
         hold_erasures(chunk["account"])
         if _row(cursor, sql.HOLD_SEGMENT, chunk) is None:
             raise ImportRefused(SEGMENT_GONE)
-        erased = self._refuse_erased(cursor, chunk)
-        people -= len(erased)
+        refused = [(line, ERASED) for line in self._refuse_erased(cursor, chunk)]
+        refused += [(line, MOVED) for line in self._refuse_moved(cursor, chunk)]
+        people -= len(refused)
         if not chunk["after"] and self.counts.get("new_attributes"):
-            cursor.execute(sql.DECLARE, {**chunk, "keys": self.counts["new_attributes"]})
+            keys = self.counts["new_attributes"]
+            labels = self.counts.get("new_labels") or [""] * len(keys)
+            cursor.execute(sql.DECLARE, {**chunk, "keys": keys, "labels": labels})
         cursor.execute(sql.UPSERT, chunk)
         if cursor.rowcount != people:
             cursor.execute(sql.SAME, chunk)
@@ -125,11 +134,11 @@ class Applying:
             "updated": changed + joined,
             "unchanged": people - new - changed - joined - unsubscribed,
             "unsubscribed": unsubscribed,
-            "erased": len(erased),
+            "erased": len(refused),
             "pending": pending,
             "suppressed": suppressed,
         }
-        return found, erased
+        return found, refused
 
     def _withdraw(self, cursor: Any) -> None:
         """Whom the file unsubscribes is taken out of running campaigns."""
@@ -152,6 +161,16 @@ class Applying:
         if erased:
             cursor.execute(sql.DROP_PEOPLE, {"lines": erased})
         return sorted(erased)
+
+    def _refuse_moved(self, cursor: Any, chunk: dict[str, Any]) -> list[int]:
+        """Take those out whose person is known under another address; returns their lines."""
+        if not _row(cursor, sql.ANY_MOVED, chunk)[0]:
+            return []
+        cursor.execute(sql.FIND_MOVED, chunk)
+        moved = [row[0] for row in cursor.fetchall()]
+        if moved:
+            cursor.execute(sql.DROP_PEOPLE, {"lines": moved})
+        return sorted(moved)
 
 
 def _next_people(cursor: Any) -> list[tuple[int, str]]:

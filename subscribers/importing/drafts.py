@@ -37,16 +37,19 @@ def begin(
     Raises ``ImportRefused`` for a file that is no table; nothing is stored then.
     """
     user = request.user
+    made = {}
     with transaction.atomic():
         if isinstance(segment, str):
             segment = create_segment(account, segment)
+            # If the draft is given up, so is what was made for it.
+            made = {"new_segment": segment.name}
             record(account, "segment.create", subject=segment.name, request=request)
         job = jobs.create(
             account, segment, file_name=file_name, by=user, by_name=user.get_username()
         )
         jobs.store(job, chunks)
         jobs.examine(job)
-        _keep(job, replace(Options.from_json(job.options), **choices), job.preview)
+        _keep(job, replace(Options.from_json(job.options), **choices), {**job.preview, **made})
     return job
 
 
@@ -67,6 +70,8 @@ def read_again(job: ImportJob, options: Options, *, header: bool | None) -> bool
         definitions = AttributeDefinition.objects.filter(account_id=job.account_id)
         found = detect(file, job.file_name, options, header=header, definitions=definitions)
     preview = found.preview()
+    if "new_segment" in job.preview:
+        preview["new_segment"] = job.preview["new_segment"]
     if same:
         preview["new"] = job.preview.get("new", {})
     # What was answered stands, where detection only guesses.
@@ -161,13 +166,18 @@ def misfits(account: Account, new: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def declare(account: Account, new: Mapping[str, str], request: HttpRequest) -> None:
-    """Define the new attributes, in the caller's transaction.
+def declare(
+    account: Account, new: Mapping[str, str], request: HttpRequest, *, labels: Mapping[str, str]
+) -> None:
+    """Define the new attributes, in the caller's transaction; ``labels`` by their keys.
 
     Raises ``ImportRefused`` where somebody has defined one of another kind meanwhile.
     """
     AttributeDefinition.objects.bulk_create(
-        [AttributeDefinition(account=account, key=key, kind=kind) for key, kind in new.items()],
+        [
+            AttributeDefinition(account=account, key=key, kind=kind, label=labels.get(key, ""))
+            for key, kind in new.items()
+        ],
         ignore_conflicts=True,
     )
     for definition in AttributeDefinition.objects.filter(account=account, key__in=list(new)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import BinaryIO
 
 from django.db import connection, transaction
 
-from ..models import ImportJob
+from ..models import AttributeDefinition, ImportJob
 from ..tabular import Options
 from .leases import in_this_transaction, take
 from .report import ImportReport, Progress, report
@@ -29,11 +29,13 @@ def tried(
     opened: Callable[[], AbstractContextManager[BinaryIO]],
     *,
     progress: Progress | None,
+    more: Sequence[AttributeDefinition] = (),
     before_the_end: Callable[[ImportJob], None] = lambda job: None,
 ) -> ImportReport:
     """The import of a copy of ``job``, which may be unsaved, in one transaction that is rolled
     back. What a chunk locks is free again when the chunk is counted. ``before_the_end`` sees the
-    job with its rejects."""
+    job with its rejects. ``more``: definitions that are to be made first; they are not written,
+    for what is written here is locked until the end."""
     outermost = not connection.in_atomic_block
     with transaction.atomic():
         if outermost:
@@ -49,7 +51,7 @@ def tried(
         )
         runner = take(copy.pk)
         assert isinstance(runner, uuid.UUID)
-        Run(copy.pk, runner, opened, progress=progress, dry=True).to_end()
+        Run(copy.pk, runner, opened, progress=progress, dry=True, more=more).to_end()
         copy.refresh_from_db()
         before_the_end(copy)
         found = report(copy)

@@ -27,7 +27,7 @@ from .dry import tried
 from .jobs import belongs, printable
 from .leases import Canceled, Lost
 from .mapping import mapped
-from .rejects import why_not_writable, write_file
+from .rejects import commonest, why_not_writable, write_file
 from .report import ImportReport, ImportStopped, Progress, Step, in_words, report, step
 
 Status = ImportJob.Status
@@ -78,8 +78,8 @@ def import_file(
 
     A row's cells that are not empty win over what is known; empty ones change nothing. Rows
     that can't be imported go into the reject file (made only if there are any; default: beside
-    the file, ``.rejects.csv``; none for a stream) and the others go in. Memory is bounded,
-    whatever the file. A dry run does everything and takes it back.
+    the file, ``.rejects.csv``, of a dry run ``.rejects-dry-run.csv``; none for a stream) and the
+    others go in. Memory is bounded, whatever the file. A dry run does everything and takes it back.
 
     ``waiting`` is told until when another run of the same import has its lease; ``tell`` gets the
     report, and a run that dies before it returned is told again by the next one. ``stopping`` is
@@ -94,7 +94,9 @@ def import_file(
     place = Path(source) if isinstance(source, str | Path) else None
     rejects = Path(reject_file) if reject_file else None
     if place is not None and rejects is None:
-        rejects = place.with_name(f"{place.name}.rejects.csv")
+        # A try must not write over the rejects of the real one.
+        ending = "rejects-dry-run" if dry_run else "rejects"
+        rejects = place.with_name(f"{place.name}.{ending}.csv")
     if rejects is not None:
         _refuse_reject_file(rejects, place)
     work = _Work(rejects, progress, stopping)
@@ -106,6 +108,8 @@ def import_file(
             )
             found = work.try_it() if dry_run else work.do_it(waiting)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and place is not None and not place.exists():
+            raise ImportRefused(f"No such file: {place}") from error
         name = error.filename or place or "The file"
         raise ImportRefused(f"{name} can't be read or written: {error.strerror}.") from error
     except (OperationalError, InterfaceError) as error:
@@ -186,6 +190,7 @@ class _Work:
 
     def try_it(self) -> ImportReport:
         files: list[Path | None] = []
+        reasons: list[tuple[str, int]] = []
         target = self.target
         job = ImportJob(
             account=target.account,
@@ -194,14 +199,19 @@ class _Work:
             file_size=target.size,
             file_digest=target.digest,
         )
+
+        def note(copy: ImportJob) -> None:
+            files.append(self._write_rejects(copy))
+            reasons.extend(commonest(copy))
+
         found = tried(
             job,
             target.options,
             self._opened,
             progress=self.progress,
-            before_the_end=lambda copy: files.append(self._write_rejects(copy)),
+            before_the_end=note,
         )
-        found.reject_file = files[0]
+        found.reject_file, found.reasons = files[0], reasons
         return found
 
     def do_it(self, waiting: Callable[[datetime], object] | None) -> ImportReport:
@@ -216,6 +226,7 @@ class _Work:
         if job.status == Status.FAILED:
             raise ImportRefused(job.error)
         found = report(job)
+        found.reasons = commonest(job)
         try:
             found.reject_file = self._write_rejects(job)
         except OSError as error:

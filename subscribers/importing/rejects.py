@@ -15,12 +15,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ..models import ImportJob
+from django.db import connection
+
+from ..models import ImportJob, ImportReject
 from ..tabular.columns import REJECT_COLUMNS
 from ..tabular.guarding import guard
 
 #: Rows that are fetched at once.
 _ROWS = 2000
+
+
+# A row's values stand in quotes, and as what could be meant by a number.
+_COMMONEST = f"""
+SELECT regexp_replace(regexp_replace(reason,
+        '\u201c[^\u201d]*\u201d|(?<![[:alnum:]])''[^'']*''(?![[:alnum:]])', '\u2026', 'g'),
+        'write [-+0-9.,]+ or [-+0-9.,]+$', 'write it in one way.') AS kind, count(*)
+FROM {ImportReject._meta.db_table} WHERE job_id = %(job)s
+GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT %(most)s"""
 
 
 class Writable(Protocol):
@@ -79,6 +90,13 @@ def write_file(job: ImportJob, path: Path) -> Path | None:
             draft.unlink()
         raise
     return path
+
+
+def commonest(job: ImportJob, most: int = 5) -> list[tuple[str, int]]:
+    """The commonest reasons, without what a row held, and how many rows have each."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COMMONEST, {"job": job.pk, "most": most})
+        return [(reason, number) for reason, number in cursor.fetchall()]
 
 
 def why_not_writable(path: Path) -> str:

@@ -10,9 +10,12 @@ from typing import Any, Literal
 from ..models import ImportJob
 
 ERASED = "This person was erased on request; only their own new sign-up brings them back."
+MOVED = "This person has another address now; only their own new sign-up brings this one back."
+REFUSED = (ERASED, MOVED)
 SEGMENT_GONE = "The segment was deleted meanwhile."
 
-#: Kept in ``ImportJob.counts`` under these names, added up chunk by chunk.
+#: Kept in ``ImportJob.counts`` under these names, added up chunk by chunk. ``erased``: refused when
+#: they were to be written, for one of ``REFUSED``.
 APPLIED = ("imported", "updated", "unchanged", "unsubscribed", "duplicates", "erased")
 ALSO = ("suppressed", "pending")
 
@@ -58,6 +61,9 @@ class ImportReport:
     suppressed: int = 0
     #: Of the new ones, those who must confirm first.
     pending: int = 0
+    #: The commonest reasons of rejects without the rows' values, and how many rows have each; told
+    #: by ``import_file``.
+    reasons: list[tuple[str, int]] = field(default_factory=list)
     reject_file: Path | None = None
     dry_run: bool = False
     #: ``ImportJob``'s; ``None`` for a dry run.

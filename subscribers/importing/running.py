@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 from django.db import transaction
 
 from .. import audit
-from ..models import AttributeDefinition, ImportChunk, ImportJob
+from ..models import AttributeDefinition, ImportChunk, ImportJob, Segment
+from ..references import is_used
 from ..tabular import ImportRefused, Options, Plan, open_table
 from . import sql
 from .applying import Applying
@@ -47,6 +48,8 @@ class Run:
     stopping: Callable[[], bool] | None = None
     progress: Progress | None = None
     dry: bool = False
+    #: Definitions that are not in the database yet: those of an import that is tried.
+    more: Sequence[AttributeDefinition] = ()
     #: The lease stays with the ended job until the report has been told.
     keep: bool = False
 
@@ -73,9 +76,13 @@ class Run:
         if self.opened is None:
             raise NoFile
         options = Options.from_json(job.options)
+        if job.staged_line:
+            self._check_kinds(job)
         with self.opened() as binary:
             table = open_table(binary, job.file_name, options)
-            definitions = AttributeDefinition.objects.filter(account_id=job.account_id)
+            definitions = list(AttributeDefinition.objects.filter(account_id=job.account_id))
+            known = {definition.key for definition in definitions}
+            definitions += [made for made in self.more if made.key not in known]
             plan = Plan.understand(table.header, options, definitions)
             self._describe(job, plan, table.notes)
             staging = Staging(
@@ -97,10 +104,12 @@ class Run:
             "attributes": plan.attributes,
             "ignored": plan.ignored,
             "notes": notes,
+            "kinds": _kinds(job.account_id, plan.attributes),
         }
         # Later the first chunk may have declared them.
         if not job.cursor:
             said["new_attributes"] = plan.new_attributes
+            said["new_labels"] = plan.new_labels
         with holding(job.pk, self.runner) as (cursor, _):
             advance(
                 cursor,
@@ -109,6 +118,15 @@ class Run:
                 _plain(said),
                 preview=_plain({**job.preview, "header": plan.header}),
             )
+
+    def _check_kinds(self, job: ImportJob) -> None:
+        """Raises ``Emptied``: what is staged was read by other kinds of attributes than there are
+        now, and has to be read again."""
+        said: dict[str, Any] = job.counts
+        if "kinds" not in said or self.dry:
+            return
+        if _kinds(job.account_id, said["attributes"]) != said["kinds"]:
+            raise Emptied
 
     def _check(self, binary: BinaryIO, job: ImportJob) -> None:
         if self.may_change and digest_of(binary) != job.file_digest:
@@ -134,6 +152,7 @@ class Run:
             self.runner,
             parameters,
             counts=job.counts,
+            check=lambda: self._check_kinds(job),
             whole=options.atomic,
             dry=self.dry,
             progress=self.progress,
@@ -185,6 +204,33 @@ def end(
                 **{n: v for n, v in vars(found).items() if type(v) is int and n != "job_id"},
             },
         )
+        if job.status == Status.DRAFT:
+            _give_up_segment(job, by=by, by_name=by_name)
+
+
+def _give_up_segment(job: ImportJob, *, by: Any, by_name: str) -> None:
+    """Delete the segment that was made for a draft, if nobody has used or changed it since."""
+    name = job.preview.get("new_segment")
+    if not name or job.segment_id is None:
+        return
+    # Held against whoever would refer to it; who holds it uses it.
+    segment = (
+        Segment.objects.select_for_update(skip_locked=True, of=("self",))
+        .filter(pk=job.segment_id, name=name, description="")
+        .first()
+    )
+    others = ImportJob.objects.filter(segment=segment).exclude(pk=job.pk)
+    if segment is None or others.exists() or is_used(segment, apart_from={ImportJob}):
+        return
+    segment.delete()
+    audit.record(
+        job.account,
+        "segment.delete",
+        by=by,
+        by_name=by_name,
+        subject=name,
+        reason="It was made for an import that was canceled.",
+    )
 
 
 _END = """
@@ -202,6 +248,12 @@ def refuse(job_id: int, runner: uuid.UUID, error: ImportRefused) -> str:
         why = f"{error} Before that, {said}; that stays." if said else str(error)
         end(job, Status.FAILED, error=why)
     return why
+
+
+def _kinds(account_id: int, keys: list[str]) -> dict[str, list[Any]]:
+    """Of those of the attributes that are no texts; undefined ones are taken for texts."""
+    rows = AttributeDefinition.objects.filter(account_id=account_id, key__in=keys)
+    return {row.key: [row.kind, row.choices] for row in rows.exclude(kind="text")}
 
 
 def _plain(data: dict[str, Any]) -> str:

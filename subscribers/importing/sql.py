@@ -16,6 +16,7 @@ from ..models import (
     ImportRow,
     Membership,
     Segment,
+    Signup,
     Subscriber,
     Suppression,
 )
@@ -25,6 +26,7 @@ SEGMENT = Segment._meta.db_table
 SUBSCRIBER = Subscriber._meta.db_table
 MEMBERSHIP = Membership._meta.db_table
 SUPPRESSION = Suppression._meta.db_table
+SIGNUP = Signup._meta.db_table
 JOB = ImportJob._meta.db_table
 STAGED = ImportRow._meta.db_table
 REJECT = ImportReject._meta.db_table
@@ -50,7 +52,7 @@ MARKED = f"SELECT EXISTS (SELECT 1 FROM {STAGED} WHERE job_id = %s AND line = 0)
 
 UNSTAGE = f"DELETE FROM {STAGED} WHERE job_id = %s"
 # Those whom a chunk refused because they were erased stay: that chunk is not done again.
-FORGET_REJECTS = f"DELETE FROM {REJECT} WHERE job_id = %s AND reason <> %s"
+FORGET_REJECTS = f"DELETE FROM {REJECT} WHERE job_id = %s AND reason <> ALL(%s)"
 
 # --- one chunk of people ---------------------------------------------------------------------
 
@@ -120,11 +122,25 @@ WHERE account_id = %(account)s AND email_hash = ANY(%(hashes)s)
 UNION SELECT email_hash FROM {SUPPRESSION}
 WHERE account_id IS NULL AND email_hash = ANY(%(hashes)s)"""
 
+# Addresses that somebody gave up for another one and that nobody has taken since: their person is
+# on the list already, or has left it.
+FIND_MOVED = f"""
+SELECT p.line FROM sendonce_people p
+WHERE EXISTS (SELECT 1 FROM {SIGNUP} w
+        WHERE w.account_id = (SELECT %(account)s::bigint) AND w.former_lower = p.email_lower)
+    AND NOT EXISTS (SELECT 1 FROM {SUBSCRIBER} s
+        WHERE s.account_id = (SELECT %(account)s::bigint) AND s.email_lower = p.email_lower)"""
+
+ANY_MOVED = f"""
+SELECT EXISTS (SELECT 1 FROM {SIGNUP}
+    WHERE account_id = %(account)s AND former_lower IS NOT NULL)"""
+
 DROP_PEOPLE = "DELETE FROM sendonce_people WHERE line = ANY(%(lines)s)"
 
 DECLARE = f"""
 INSERT INTO {DEFINITION} (account_id, key, label, kind, choices, created)
-SELECT %(account)s, key, '', 'text', '{{}}', now() FROM unnest(%(keys)s::varchar[]) AS new (key)
+SELECT %(account)s, key, label, 'text', '{{}}', now()
+FROM unnest(%(keys)s::varchar[], %(labels)s::varchar[]) AS new (key, label)
 ORDER BY key ON CONFLICT (account_id, key) DO NOTHING"""
 
 _BECOMES = """CASE
@@ -179,22 +195,31 @@ SELECT id, email_lower, CASE WHEN is_new THEN 'n' ELSE 'c' END, status FROM upse
 
 # Those whom the upsert left as they were; their rows are locked by it. One look at the index for
 # each: the planner, which has no idea of the temporary tables, must not read all subscribers.
+# The account in a subquery: as a constant that the statistics do not know yet (a young account), it
+# is taken for one person, and every person of it is read for each of the file.
 SAME = f"""
 INSERT INTO sendonce_known
 SELECT s.id, p.email_lower, 's', s.status
 FROM sendonce_people p
 CROSS JOIN LATERAL (
     SELECT x.id, x.status FROM {SUBSCRIBER} x
-    WHERE x.account_id = %(account)s AND x.email_lower = p.email_lower OFFSET 0) s
+    WHERE x.account_id = (SELECT %(account)s::bigint)
+        AND x.email_lower = p.email_lower OFFSET 0) s
 WHERE NOT EXISTS (SELECT 1 FROM sendonce_known k WHERE k.email_lower = p.email_lower)"""
 
 # What the file says of addresses that must not get mail, in the words of another export. Who
-# unsubscribed there has unsubscribed.
+# unsubscribed there has unsubscribed. A file names no end: what is suppressed already, for this
+# reason or a stronger one, keeps its own; else an export that comes back made all of it endless.
 SUPPRESS = upsert_sql(
-    """SELECT %(account)s::bigint, email,
-        COALESCE(suppressed, 'unsubscribed')::varchar, %(evidence)s::text, NULL::timestamptz
-    FROM sendonce_people WHERE suppressed IS NOT NULL OR caution = 2
-    ORDER BY email_lower COLLATE "C\""""
+    f"""SELECT %(account)s::bigint, p.email,
+        COALESCE(p.suppressed, 'unsubscribed')::varchar, %(evidence)s::text, NULL::timestamptz
+    FROM sendonce_people p WHERE p.caution = 2 OR (p.suppressed IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM {SUPPRESSION} x WHERE x.email_lower = p.email_lower
+            AND (x.account_id = %(account)s OR x.account_id IS NULL)
+            AND (x.expires IS NULL OR x.expires > clock_timestamp())
+            AND array_position({_REASONS}, x.reason::text)
+                >= array_position({_REASONS}, p.suppressed::text)))
+    ORDER BY p.email_lower COLLATE "C\""""
 )
 
 # A membership that ended stays ended. Returns the new members among those not changed otherwise.

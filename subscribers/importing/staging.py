@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -18,11 +19,16 @@ from ..suppression import erased_among
 from ..tabular import BadRecord, Plan, RowError, Table
 from . import sql
 from .leases import Lost, advance, holding
-from .report import ERASED, Progress, Step
+from .report import REFUSED, Progress, Step
 
 #: Rows and characters after which a batch is written.
 ROWS = 10_000
 CHARACTERS = 4 * 1024 * 1024
+#: ... and seconds, well below ``leases.LEASE``: rows that are refused are slow and small, and
+#: passing over those that are staged already takes as long as reading them took.
+SECONDS = 2.0
+#: Rows between two looks at the clock.
+_LOOK = 500
 #: What is said of a row with an error that names somebody who was erased.
 NOT_KEPT = "The row has an error. It is not kept: it names a person who was erased on request."
 #: What may be an address in a cell.
@@ -69,15 +75,23 @@ class Staging:
         refuse it. ``False``: the time was up before the end."""
         read, prefix, done = self.plan.read, f"{self.job_id}\t", self._staged_line
         good = self._good
+        written, looks = time.monotonic(), 0
         for item in self.table:
             line = item.line
+            looks += 1
+            late = not looks % _LOOK and time.monotonic() - written >= SECONDS
             if line <= done:
+                if late:
+                    self._renew()
+                    written = time.monotonic()
                 continue
-            if len(good) >= ROWS or self._characters >= CHARACTERS:
+            # Something at least in each batch: one that is cut by time alone must move on.
+            late = late and self.line > self._staged_line
+            if len(good) >= ROWS or self._characters >= CHARACTERS or late:
                 self._write(last=False)
                 if out_of_time():
                     return False
-                good = self._good
+                good, written = self._good, time.monotonic()
             self.rows += 1
             self.line = line
             if isinstance(item, BadRecord):
@@ -96,6 +110,11 @@ class Staging:
         check()
         self._write(last=True)
         return True
+
+    def _renew(self) -> None:
+        """The lease goes on while there is nothing to write."""
+        with holding(self.job_id, self.runner) as (cursor, _):
+            advance(cursor, self.job_id, self.runner, "{}")
 
     def _reject(self, line: int, reason: str, cells: list[str]) -> None:
         self.bad += 1
@@ -160,7 +179,7 @@ def unstage(job_id: int, runner: uuid.UUID) -> None:
     """Back to the beginning of the file. What was applied stays so, with its place."""
     with holding(job_id, runner) as (cursor, _):
         cursor.execute(sql.UNSTAGE, [job_id])
-        cursor.execute(sql.FORGET_REJECTS, [job_id, ERASED])
+        cursor.execute(sql.FORGET_REJECTS, [job_id, list(REFUSED)])
         advance(
             cursor,
             job_id,

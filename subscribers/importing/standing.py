@@ -51,7 +51,9 @@ def standing(job: ImportJob, step: Step, now: datetime, *, has_file: bool = True
             return Standing(
                 "canceled",
                 "Canceled",
-                "Nothing more of the file is imported. Who is in already stays.",
+                "Nothing more of the file is imported. Who is in already stays."
+                if step.phase == "writing" and step.done
+                else "Nothing of it was imported.",
                 said="The import is canceled.",
             )
     share, far = _how_far(step)

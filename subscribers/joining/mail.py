@@ -28,6 +28,9 @@ LEAVES_WITHIN = timedelta(days=3)
 
 _TAG = re.compile(r"(\{\{.*?\}\}|\{%.*?%\})", re.DOTALL)
 _URL_TAG = re.compile(r"\{\{\s*confirm_url\s*\}\}")
+_ADDRESS_TAG = re.compile(r"\{\{\s*account\.postal_address\s*\}\}")
+#: It has lines of its own.
+_ADDRESS = "{{ account.postal_address|linebreaksbr }}"
 _LINK = '<a href="{{ confirm_url }}">{{ confirm_url }}</a>'
 _BUTTON = (
     '<p style="margin:24px 0"><a href="{{{{ confirm_url }}}}" style="display:inline-block;'
@@ -128,10 +131,14 @@ def _paragraph(text: str, label: str) -> str:
     if _URL_TAG.fullmatch(text):
         return _BUTTON.format(label=escape(label))
     pieces = [
-        _in_words(piece) if number % 2 == 0 else _URL_TAG.sub(_LINK, piece)
+        _in_words(piece) if number % 2 == 0 else _as_html_tag(piece)
         for number, piece in enumerate(_TAG.split(text))
     ]
     return f"<p>{''.join(pieces)}</p>"
+
+
+def _as_html_tag(tag: str) -> str:
+    return _ADDRESS_TAG.sub(_ADDRESS, _URL_TAG.sub(_LINK, tag))
 
 
 def _in_words(piece: str) -> str:

@@ -138,6 +138,7 @@ def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
         transaction.on_commit(lambda: hooks.withdraw_leavers([old.pk]), robust=True)
     else:
         _merge(old, other, email)
+    Signup.objects.filter(pk=signup.pk).update(former_email=old.email)
     queue_notice(signup, old, email, merged=other is not None)
     return AddressChange.CHANGED
 

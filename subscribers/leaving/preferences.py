@@ -25,6 +25,7 @@ from ..models import Membership, MembershipChange, Subscriber
 from ..pages import about, page
 from ..tokens import Token
 from .address_change import ask
+from .farewell import farewell
 
 #: How long a pause may last, in months.
 PAUSES = (1, 3, 6)
@@ -63,7 +64,7 @@ def show(request: HttpRequest, known: Token) -> HttpResponse:
     if person is None:
         return page(request, "subscriber_gone.html")
     if person.status == Subscriber.Status.UNSUBSCRIBED:
-        return about(request, "unsubscribed.html", person)
+        return farewell(request, person)
     return about(
         request,
         "preferences.html",
@@ -118,7 +119,8 @@ def _choose(request: HttpRequest, person: Subscriber) -> Answer:
     if person.status == Subscriber.Status.CONFIRMED:
         again = [one.segment for one in mine if one.segment_id in chosen - was]
         rejoin(person, again, source=_source(request))
-    return Answer("saved")
+    inside = Membership.objects.filter(subscriber=person, left_at__isnull=True).exists()
+    return Answer("saved" if inside else "none")
 
 
 def _ask_address(request: HttpRequest, person: Subscriber) -> Answer:

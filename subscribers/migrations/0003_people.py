@@ -497,6 +497,20 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("email_hash", models.CharField(blank=True, editable=False, max_length=64)),
+                (
+                    "former_email",
+                    models.CharField(blank=True, editable=False, max_length=320, null=True),
+                ),
+                (
+                    "former_lower",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.functions.text.Lower(
+                            django.db.models.functions.comparison.Collate("former_email", "C")
+                        ),
+                        output_field=models.CharField(max_length=320, null=True),
+                    ),
+                ),
                 ("attributes", models.JSONField(blank=True, default=dict)),
                 ("locale", models.CharField(blank=True, max_length=20)),
                 (
@@ -755,6 +769,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="signup",
             index=models.Index(fields=["account", "email_lower"], name="sendonce_signup_address"),
+        ),
+        migrations.AddIndex(
+            model_name="signup",
+            index=models.Index(
+                condition=models.Q(("former_lower__isnull", False)),
+                fields=["account", "former_lower"],
+                name="sendonce_signup_former",
+            ),
         ),
         migrations.AddIndex(
             model_name="signup",

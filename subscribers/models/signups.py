@@ -109,6 +109,14 @@ class Signup(models.Model):
         db_persist=True,
     )
     email_hash = models.CharField(max_length=64, blank=True, editable=False)
+    #: Of a change that was confirmed: the address before it. A list from elsewhere may go on naming
+    #: it, and its person is known under another one.
+    former_email = models.CharField(max_length=320, null=True, blank=True, editable=False)  # noqa: DJ001
+    former_lower = models.GeneratedField(
+        expression=lower_c("former_email"),
+        output_field=models.CharField(max_length=320, null=True),
+        db_persist=True,
+    )
     attributes = models.JSONField(default=dict, blank=True)
     locale = models.CharField(max_length=20, blank=True)
     consent = models.ForeignKey(
@@ -129,6 +137,12 @@ class Signup(models.Model):
         ordering: ClassVar = ["-id"]
         indexes: ClassVar = [
             models.Index(fields=["account", "email_lower"], name="sendonce_signup_address"),
+            # An import asks which of its addresses were given up.
+            models.Index(
+                fields=["account", "former_lower"],
+                condition=Q(former_lower__isnull=False),
+                name="sendonce_signup_former",
+            ),
             # Those that wait are looked through for what was never confirmed.
             models.Index(
                 fields=["requested_at"],

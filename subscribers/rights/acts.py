@@ -138,6 +138,7 @@ def _signup(signup: Signup) -> dict[str, Any]:
     return {
         "kind": signup.kind,
         "email": signup.email,
+        "former_email": signup.former_email,
         "form": signup.form.name if signup.form else None,
         "attributes": signup.attributes,
         "locale": signup.locale,

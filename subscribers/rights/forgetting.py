@@ -45,6 +45,10 @@ def forget_signups(account: Account, address: PersonAddress, people: list[int]) 
     # Of somebody who had this address before: theirs goes on being evidence, without the address.
     others = agreed.filter(subscriber__isnull=False).exclude(subscriber__in=people)
     severed = others.update(email=None, email_hash=address.hash)
+    former = Q(former_lower__in=address.forms) | Q(subscriber__in=people)
+    Signup.objects.filter(former, account=account, former_email__isnull=False).update(
+        former_email=None
+    )
     blanked = severed + agreed.filter(Q(subscriber__isnull=True) | Q(subscriber__in=people)).update(
         email=None,
         email_hash=address.hash,

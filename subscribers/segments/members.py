@@ -6,6 +6,7 @@ their own new confirmed sign-up (``consent.rejoin``).
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
@@ -30,15 +31,19 @@ BUDGET = 20.0
 #: Addresses that can be pasted at once; a file of more is imported.
 PASTED = 10_000
 
+#: What stands between commas and semicolons; those in quotes are part of it.
+_BETWEEN = re.compile(r'(?:"[^"]*(?:"|\Z)|[^",;])+')
+
 # Until the transaction ends the segment is not deleted.
 _HOLD = f"SELECT 1 FROM {_SEGMENT} WHERE id = %(segment)s FOR KEY SHARE"
 
 # The people stay until the transaction ends, so that one deleted meanwhile is no error; taken in
-# ascending order, as an import does. A membership that ended is there, and stays as it is.
+# ascending order, as an import does. A membership that ended is there, and stays as it is. By their
+# ids (``+ 0``): right after a large import the planner would take all of the account's people.
 _ADD = f"""
 WITH people AS MATERIALIZED (
     SELECT p.id, p.status FROM {_SUBSCRIBER} p
-    WHERE p.id = ANY(%(people)s) AND p.account_id = %(account)s
+    WHERE p.id = ANY(%(people)s) AND p.account_id + 0 = %(account)s
     ORDER BY p.id FOR KEY SHARE
 ), joined AS (
     INSERT INTO {_MEMBERSHIP} (segment_id, subscriber_id, joined_at)
@@ -217,13 +222,17 @@ def work(
 
 
 def read_pasted(segment: Segment, text: str) -> Pasted:
-    """The account's subscribers whom a pasted list names, one address a line; blank lines and
-    commas or semicolons at the end of a line are passed over. Changes nothing.
+    """The account's subscribers whom a pasted list names, one address a line, or several
+    with commas or semicolons between them. Changes nothing.
 
-    Raises ``ValueError`` for more than ``PASTED`` lines.
+    Raises ``ValueError`` for more than ``PASTED`` addresses.
     """
-    lines = [(n, line.strip().rstrip(",;").strip()) for n, line in enumerate(_lines(text), 1)]
-    given = [(n, line) for n, line in lines if line]
+    given = [
+        (number, part.strip())
+        for number, line in enumerate(_lines(text), 1)
+        for part in _BETWEEN.findall(line)
+        if part.strip()
+    ]
     if len(given) > PASTED:
         raise ValueError(
             f"At most {PASTED:,} addresses at once, not {len(given):,}. Import a file of more."

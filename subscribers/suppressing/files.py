@@ -8,8 +8,8 @@ a file that can't be read to its end changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo
@@ -24,7 +24,16 @@ from ..addresses import AddressError, lower, normalize
 from ..audit import record
 from ..models import Account, Subscriber, Suppression
 from ..rights.person_address import PersonAddress
-from ..suppression import RANK, Entry, erased_among, hold_list, suppress_all, upsert_sql
+from ..suppression import (
+    HARD_BOUNCE_DAYS,
+    LATEST,
+    RANK,
+    Entry,
+    erased_among,
+    hold_list,
+    suppress_all,
+    upsert_sql,
+)
 from ..tabular import BadRecord, ImportRefused, Options, Record, RowError, open_table
 from ..tabular.columns import email_place, fold
 from ..tabular.guarding import unguard
@@ -224,8 +233,13 @@ def expiry_of(cell: str, zone: ZoneInfo) -> datetime | None:
     if moment is None:
         raise RowError(f"\u201c{cell[:60]}\u201d is no day as in 2027-01-31.")
     try:
-        return moment.replace(tzinfo=zone) if timezone.is_naive(moment) else moment
-    except (ValueError, OverflowError):
+        ends = moment.replace(tzinfo=zone) if timezone.is_naive(moment) else moment
+        if ends >= LATEST:
+            raise RowError(
+                f"\u201c{cell[:60]}\u201d is too far away; leave it empty for \u201cnever\u201d."
+            )
+        return ends
+    except OverflowError:
         raise RowError(f"\u201c{cell[:60]}\u201d is no day as in 2027-01-31.") from None
 
 
@@ -259,8 +273,7 @@ def _write(account: Account | None, chunk: list[Entry], report: FileReport) -> N
                 suppress_all([entry])
             continue
         report.duplicates += before is not None
-        if before is None or RANK.index(Reason(entry.reason)) > RANK.index(Reason(before.reason)):
-            strongest[key] = entry
+        strongest[key] = entry if before is None else _together(before, entry)
     mine = Suppression.objects.filter(account=account) if account else _for_all()
     rows = mine.filter(email_lower__in=list(strongest)).values_list(
         "email_lower", "reason", "expires"
@@ -277,6 +290,23 @@ def _write(account: Account | None, chunk: list[Entry], report: FileReport) -> N
                 report.known += 1
     if not report.dry_run:
         _upsert(account, _with_stored_forms(account, list(strongest.values())))
+
+
+def _together(one: Entry, other: Entry) -> Entry:
+    """Two rows of an address as ``upsert_sql`` lays the second over the first: the stronger reason
+    with its evidence, and the later end. Pure."""
+    stronger = one
+    if RANK.index(Reason(other.reason)) > RANK.index(Reason(one.reason)):
+        stronger = other
+    ends = [_end(one), _end(other)]
+    expires = None if None in ends else max(end for end in ends if end is not None)
+    return replace(stronger, expires=expires)
+
+
+def _end(entry: Entry) -> datetime | None:
+    if entry.expires is None and entry.reason == Reason.HARD_BOUNCE:
+        return timezone.now() + timedelta(days=HARD_BOUNCE_DAYS)
+    return entry.expires
 
 
 def effect(before: str | None, given: Reason) -> str:
@@ -314,10 +344,11 @@ def _with_stored_forms(account: Account | None, entries: list[Entry]) -> list[En
     people = Subscriber.objects.filter(email_lower__in=list(others))
     if account is not None:
         people = people.filter(account=account)
-    stored = set(people.values_list("email", flat=True))
+    # One for each, though several accounts may have it in other capitals.
+    stored = {lower(email): email for email in people.values_list("email", flat=True)}
     return entries + [
         Entry(e.account, email, e.reason, e.evidence, e.expires)
-        for email in sorted(stored)
+        for email in sorted(stored.values())
         for e in (others[lower(email)],)
     ]
 

@@ -74,6 +74,13 @@ def attribute_name(name: str) -> str:
     return re.sub(r"[^\w]+|_+", "_", plain).strip("_")
 
 
+def label_of(name: str, key: str) -> str:
+    """A new attribute's label: its column's name, on one line, as far as there is room; blank where
+    that is the key."""
+    label = " ".join(name.replace("\0", " ").split()).removeprefix(EXACTLY)[:200].strip()
+    return "" if label == key else label
+
+
 def column_for(attribute: str, definitions: Iterable[Named] = ()) -> str:
     """The column name that import reads as this attribute, where these are defined."""
     exact = f"{EXACTLY}{attribute}"

@@ -19,6 +19,9 @@ from .delimiters import find_delimiter, holds_names
 from .records import MAX_CELL, MAX_COLUMNS, MAX_RECORD, BadRecord, ImportRefused, Record
 
 _SAMPLE = 64 * 1024
+#: Lines that are read again behind quotes that were not closed: so many, and for each line of the
+#: file so many more. A file of nothing else would be read for hours.
+_AGAIN, _AGAIN_EACH = 2_000_000, 4
 
 
 class _TooLong(Exception):
@@ -139,6 +142,7 @@ class CsvReader:
             )
         )
         self.delimiter = self._first_line(delimiter) or _find_delimiter(sample, self.encoding)
+        self._read_again = 0
         self._reader = csv.reader(self._lines, delimiter=self.delimiter, strict=True)
         first = self._first_row()
         self.has_names = holds_names(first.cells) if has_names is None else has_names
@@ -184,6 +188,12 @@ class CsvReader:
         else:
             reason = f"The line can't be read as CSV ({error})."
         # What an open quote took in are lines of their own.
+        self._read_again += len(taken) - 1
+        if self._read_again > _AGAIN + _AGAIN_EACH * first:
+            raise ImportRefused(
+                f"Too many quotes are not closed, the last of them in line {first}; a quote inside "
+                "a quoted cell must be doubled."
+            )
         self._lines.put_back(taken[1:])
         return BadRecord(first, reason, taken[0][:200].rstrip("\r\n"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -15,11 +14,12 @@ from django.core.exceptions import ValidationError
 from subscribers.addresses import normalize
 from subscribers.attributes import values as attribute_values
 from subscribers.attributes.values import ValueRefused
+from subscribers.locales import is_locale
 from subscribers.models import AttributeDefinition, Subscriber, Suppression
 from subscribers.models.attributes import KEY, RESERVED
 from subscribers.timezones import validate_timezone
 
-from .columns import MAX_KEY, meanings
+from .columns import MAX_KEY, label_of, meanings
 from .delimiters import is_address
 from .guarding import unguard
 from .options import EXACTLY, Options
@@ -27,7 +27,6 @@ from .records import FaultyCells, ImportRefused, RowError
 
 Kind = AttributeDefinition.Kind
 
-_LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
 _STATUSES = tuple(Subscriber.Status.values)
 _REASONS = frozenset(set(Suppression.Reason.values) - {Suppression.Reason.ERASED.value})
 _strip = str.strip
@@ -64,6 +63,8 @@ class Plan:
     attributes: list[str] = field(default_factory=list)
     #: Those of them that the account has not defined and that can be: to be declared as texts.
     new_attributes: list[str] = field(default_factory=list)
+    #: Their labels, in the same order: the columns' names; blank where that is the key.
+    new_labels: list[str] = field(default_factory=list)
     #: Names of the columns that are passed over.
     ignored: list[str] = field(default_factory=list)
 
@@ -119,6 +120,7 @@ class Plan:
             definition = defined.get(key)
             if definition is None and KEY.match(key) and key.lower() not in RESERVED:
                 self.new_attributes.append(key)
+                self.new_labels.append(label_of(self.header[place], key) if options.header else "")
             if definition is None or definition.kind == Kind.TEXT:
                 self._texts.append((place, entry))
             else:
@@ -264,7 +266,7 @@ def _status(value: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _locale(value: str) -> str:
-    if len(value) > 20 or not _LOCALE.match(value):
+    if not is_locale(value):
         raise RowError(f"{value[:40]!r} is no locale; use one such as fr or pt-BR.")
     return value
 

@@ -32,6 +32,7 @@ _BLOCK = 64 * 1024
 
 DAMAGED = "The .xlsx file is damaged; open it in a spreadsheet program and save it again."
 _END = b"PK\x05\x06"
+_WIDE_END = b"PK\x06\x07"
 
 Attributes = dict[str, str]
 
@@ -170,7 +171,9 @@ def _check_directory(binary: BinaryIO) -> None:
     if place < 0 or len(tail) < place + 22:
         raise ImportRefused(DAMAGED)
     parts, directory = struct.unpack_from("<HI", tail, place + 10)
-    if parts > MAX_PARTS or directory > MAX_DIRECTORY:
+    # zipfile believes a 64-bit end that stands before this one, whatever this one says.
+    wide = tail[max(0, place - 20) : place].startswith(_WIDE_END)
+    if wide or parts > MAX_PARTS or directory > MAX_DIRECTORY:
         raise ImportRefused(
             f"The .xlsx file is an archive of too many parts; at most {MAX_PARTS} are read. "
             "Save the list as CSV (UTF-8)."

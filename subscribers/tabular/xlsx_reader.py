@@ -29,6 +29,8 @@ from .xlsx_values import PLAIN, Style, Unusable, iso_text, number_text, style_of
 
 _MAX_ROW = 1_048_576
 _MAX_COLUMN = 16_384
+#: Formats of cells; Excel keeps 65,490.
+_MAX_STYLES = 66_000
 _LETTERS = re.compile(r"([A-Z]{1,3})[0-9]*\Z")
 _NO_VALUE = "its formula has no stored value; open the file in a spreadsheet program and save it."
 
@@ -171,7 +173,10 @@ def _styles(package: Package, name: str) -> list[Style]:
             codes[_int(attributes.get("numFmtId", ""))] = attributes.get("formatCode", "")
         elif event == "start" and element == "xf" and inside:
             numbers.append(_int(attributes.get("numFmtId", "0")))
-    return [style_of(number, codes) for number in numbers]
+            if len(numbers) > _MAX_STYLES:
+                raise ImportRefused(DAMAGED)
+    styles = {number: style_of(number, codes) for number in set(numbers)}
+    return [styles[number] for number in numbers]
 
 
 class _Rows:

@@ -274,7 +274,7 @@ def test_a_break(visit: Visit, person: Subscriber) -> None:
 def test_another_address(visit: Visit, person: Subscriber, live_server: Any) -> None:
     page = visit(url(person))
     page.get_by_label("New e-mail address").fill("nobody@localhost")
-    page.get_by_role("button", name="Send the message").click()
+    page.get_by_role("button", name="Send the confirmation").click()
     field = page.get_by_label("New e-mail address")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_value("nobody@localhost")
@@ -284,7 +284,7 @@ def test_another_address(visit: Visit, person: Subscriber, live_server: Any) -> 
     )
     assert page.title().startswith("Please check the address")
     field.fill("new@example.net")
-    page.get_by_role("button", name="Send the message").click()
+    page.get_by_role("button", name="Send the confirmation").click()
     expect(page.get_by_role("status")).to_contain_text("new@example.net")
     question = Send.objects.get()
     assert question.context is not None

@@ -25,7 +25,7 @@ from subscribers.models import (
 from subscribers.tabular import Options
 from tests.db.admin_pages import url
 from tests.db.import_pages import answers, press, upload, upload_form
-from tests.factories import AccountFactory, SegmentFactory, SubscriberFactory
+from tests.factories import AccountFactory, SegmentFactory, SignupFormFactory, SubscriberFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,6 +54,9 @@ def test_a_small_file_is_imported_at_once(superuser_client: Client, segment: Any
     assert ann.attributes == {"first_name": "Ann again", "visits": "4", "born": "2000-01-31"}
     assert {d.key: d.kind for d in AttributeDefinition.objects.all()} == {
         "first_name": "text", "visits": "text", "born": "date",
+    }  # fmt: skip
+    assert {d.key: d.label for d in AttributeDefinition.objects.all()} == {
+        "first_name": "First Name", "visits": "Visits", "born": "Born",
     }  # fmt: skip
     shown = superuser_client.get(answer["Location"]).content.decode()
     assert "Every row is accounted for: 4 of 4." in shown
@@ -121,6 +124,50 @@ def test_a_segment_can_be_made_on_the_way(superuser_client: Client) -> None:
     made = Segment.objects.exclude(pk=other.pk).get()
     assert (made.account, made.name, made.slug) == (account, "Spring 2026!", "spring-2026-2")
     assert ImportJob.objects.get().segment == made
+
+
+def upload_into_a_new_one(client: Client, beside: Any) -> ImportJob:
+    form = upload_form(beside, new_segment="Spring", segment="")
+    assert client.post(url(Subscriber, "import"), form).status_code == 302
+    return ImportJob.objects.latest("id")
+
+
+def test_a_segment_made_for_a_canceled_draft_goes_with_it(superuser_client: Client) -> None:
+    other = SegmentFactory.create()
+    job = upload_into_a_new_one(superuser_client, other)
+    press(superuser_client, job, "read", header="no")
+    page = url(ImportJob, "cancel", job.pk)
+    assert "goes, too" in superuser_client.get(page).content.decode()
+    answer = superuser_client.post(page, follow=True)
+    assert "Nothing of it was imported." in answer.content.decode()
+    assert Segment.objects.get() == other
+    event = AuditEvent.objects.get(verb="segment.delete")
+    assert (event.subject, event.by) == ("Spring", AuditEvent.objects.get(verb="segment.create").by)
+
+
+@pytest.mark.parametrize("use", ["member", "form", "import", "words", "queued", "chosen"])
+def test_a_segment_that_is_used_meanwhile_stays(superuser_client: Client, use: str) -> None:
+    other = SegmentFactory.create()
+    if use == "chosen":
+        job = upload(superuser_client, other)
+    else:
+        job = upload_into_a_new_one(superuser_client, other)
+    segment: Any = job.segment
+    match use:
+        case "member":
+            SubscriberFactory.create(account=segment.account, segments=[segment])
+        case "form":
+            SignupFormFactory.create(account=segment.account).segments.add(segment)
+        case "import":
+            upload(superuser_client, segment)
+        case "words":
+            Segment.objects.filter(pk=segment.pk).update(description="Our spring letter.")
+        case "queued":
+            ImportJob.objects.filter(pk=job.pk).update(status=Status.QUEUED)
+    superuser_client.post(url(ImportJob, "cancel", job.pk))
+    job.refresh_from_db()
+    assert (job.status, job.segment) == (Status.CANCELED, segment)
+    assert not AuditEvent.objects.filter(verb="segment.delete").exists()
 
 
 def test_what_a_refused_file_would_have_made_is_not_there(superuser_client: Client) -> None:

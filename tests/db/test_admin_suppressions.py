@@ -93,6 +93,79 @@ def test_adding_by_hand_is_on_record(superuser_client: Client) -> None:
     assert event.by_name.startswith("staff")
 
 
+def test_whose_list_is_chosen_and_never_by_leaving_it_blank(superuser_client: Client) -> None:
+    account = AccountFactory.create()
+    form = {"email": ANN, "reason": "manual"}
+    page = superuser_client.get(url(Suppression, "add"))
+    assert page.context["adminform"].form.fields["account"].choices == [
+        ("", "---------"),
+        ("all", "All accounts (the list for all)"),
+        (str(account.pk), account.name),
+    ]
+    for wrong in ({}, {"account": ""}, {"account": "0"}, {"account": "None"}):
+        answer = superuser_client.post(url(Suppression, "add"), {**form, **wrong})
+        assert "account" in answer.context["adminform"].form.errors
+    assert not Suppression.objects.exists()
+    for chosen in (str(account.pk), "all"):
+        answer = superuser_client.post(url(Suppression, "add"), {**form, "account": chosen})
+        assert answer.status_code == 302
+    assert [row.account for row in Suppression.objects.order_by("pk")] == [account, None]
+
+
+def test_staff_choose_among_their_accounts() -> None:
+    own, more, other = AccountFactory.create_batch(3)
+    client, _ = member_client(own, more)
+    offered = client.get(url(Suppression, "add")).context["adminform"].form.fields["account"]
+    assert {value for value, _ in offered.choices} == {"", str(own.pk), str(more.pk)}
+    for wrong in ("all", "", str(other.pk)):
+        form = {"account": wrong, "email": ANN, "reason": "manual"}
+        answer = client.post(url(Suppression, "add"), form)
+        assert "account" in answer.context["adminform"].form.errors
+    assert not Suppression.objects.exists()
+    form["account"] = str(own.pk)
+    assert client.post(url(Suppression, "add"), form).status_code == 302
+    assert Suppression.objects.get().account == own
+
+
+@pytest.mark.parametrize(
+    ("already", "given", "says", "recorded"),
+    [
+        (None, "manual", "was added successfully", 1),
+        ("manual", "manual", "It was on the list already; nothing was changed.", 0),
+        ("complaint", "manual", "for a stronger reason that stays: complained.", 0),
+        # Staff have added it, too: noted, and a new sign-up does not take it back.
+        ("unsubscribed", "manual", "for a stronger reason that stays: unsubscribed.", 1),
+        ("manual", "complaint", "It was on the list already; it says now: complained.", 1),
+        ("lapsed", "manual", "was added successfully", 1),
+    ],
+)
+def test_what_was_on_the_list_already_is_not_said_to_be_added(
+    superuser_client: Client, already: str | None, given: str, says: str, recorded: int
+) -> None:
+    account = AccountFactory.create()
+    if already:
+        SuppressionFactory.create(
+            account=account,
+            email="ann@example.org",
+            reason="manual" if already == "lapsed" else already,
+            evidence="before",
+            expires=timezone.now() - timedelta(days=1) if already == "lapsed" else None,
+        )
+    form = {"account": account.pk, "email": ANN, "reason": given}
+    answer = superuser_client.post(url(Suppression, "add"), form, follow=True)
+    (told,) = [str(message) for message in answer.context["messages"]]
+    assert says in told
+    assert AuditEvent.objects.filter(verb="suppression.add").count() == recorded
+    assert LogEntry.objects.count() == recorded
+    assert Suppression.objects.count() == 1
+    for button, leads in (
+        ("_continue", url(Suppression, "change", Suppression.objects.get().pk)),
+        ("_addanother", url(Suppression, "add")),
+    ):
+        answer = superuser_client.post(url(Suppression, "add"), {**form, button: "yes"})
+        assert answer["Location"] == leads
+
+
 def test_an_erased_person_is_not_written_down_again(superuser_client: Client) -> None:
     account = AccountFactory.create()
     erase_person(account, ANN, by_name="Bea", reason="asked")

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from subscribers.importing import Step, showing
 from subscribers.importing.applying import Applying
 from subscribers.models import AuditEvent, ImportJob, Segment, Subscriber
-from tests.factories import SegmentFactory
+from tests.factories import AccountFactory, SegmentFactory
 
 from . import imports
 
@@ -35,13 +35,17 @@ def test_the_command_reports_in_words(segment: Segment, tmp_path: Path) -> None:
     assert command(str(path), *where, "--dry-run").splitlines() == [
         "imported 1, updated 0, unchanged 0, unsubscribed 0, duplicates 0, rejected 1; "
         "suppressed 0",
+        "1 x An email address must have an @-sign.",
         "1 of the new ones get no campaign until they confirm "
         "(--confirmed: you have their consent).",
         "Columns passed over: column 2.",
-        f"Rejected rows, with the reasons: {path}.rejects.csv",
+        f"Rejected rows, with the reasons: {path}.rejects-dry-run.csv",
         "Dry run: nothing was changed.",
     ]
+    rejects = path.with_name("people.csv.rejects.csv")
+    assert not rejects.exists()
     assert command(str(path), *where, "--confirmed").startswith("imported 1,")
+    assert rejects.exists()
     assert Subscriber.objects.get().consent_source == "import of people.csv"
 
 
@@ -51,19 +55,73 @@ def test_the_command_refuses_with_one_plain_line(segment: Segment, tmp_path: Pat
     account = ["--account", segment.account.slug]
     for arguments, why in (
         (["--account", "nobody", "--segment", segment.slug], "no account 'nobody'"),
-        ([*account, "--segment", "nothing"], "no segment 'nothing'"),
+        ([*account, "--segment", "nothing"], f"no segment 'nothing'. It has {segment.slug}."),
         ([*account, "--segment", SegmentFactory.create().slug], "has no segment"),
     ):
         with pytest.raises(CommandError, match=why) as caught:
             command(str(path), *arguments)
         assert caught.value.returncode == 2
-    with pytest.raises(CommandError, match="No such file") as caught:
+    with pytest.raises(CommandError, match=r"^No such file: .*missing.csv$") as caught:
         command(str(tmp_path / "missing.csv"), *account, "--segment", segment.slug)
     assert caught.value.returncode == 2
     with pytest.raises(CommandError, match="Is a directory") as caught:
         command(str(tmp_path), *account, "--segment", segment.slug)
     assert caught.value.returncode == 2
     assert not Subscriber.objects.exists()
+
+
+def test_at_most_ten_segments_are_offered(segment: Segment, tmp_path: Path) -> None:
+    for n in range(10, 21):
+        SegmentFactory.create(account=segment.account, slug=f"a{n}")
+    with pytest.raises(CommandError, match=r"It has a10, a11, .*, a19, \.\.\.\.$"):
+        command("x.csv", "--account", segment.account.slug, "--segment", "neu")
+    empty = AccountFactory.create()
+    with pytest.raises(CommandError, match="It has none yet"):
+        command("x.csv", "--account", empty.slug, "--segment", "neu")
+
+
+def test_the_commonest_reasons_are_told_with_their_cures(segment: Segment, tmp_path: Path) -> None:
+    for key, kind in (("size", "number"), ("born", "date")):
+        segment.account.attribute_definitions.create(key=key, kind=kind)
+    path = tmp_path / "people.csv"
+    rows = [f"s{n}@example.org;{n},5;" for n in range(4)]
+    rows += [f"t{n}@example.org;{n},125;" for n in range(3)]
+    rows += ["b1@example.org;;1.2.2000", "b2@example.org;;2.3.2000", "it's one;;", "it's two;;"]
+    rows += ["c1@example.org;;nie", "d1@example.org;nie;", "ann@example.org;1;"]
+    path.write_text("email;size;born\n" + "\n".join(rows) + "\n")
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    for more in (["--dry-run"], []):
+        lines = command(str(path), *where, *more).splitlines()
+        assert "rejected 13;" in lines[0]
+        assert lines[1:6] == [
+            "4 x size: \u2026 is not a number with a decimal point. (--decimal)",
+            "3 x size: \u2026 could be two numbers; write it in one way. (--decimal)",
+            "2 x An email address must have an @-sign.",
+            "2 x born: \u2026 could be two days; write it like 2026-11-30, or say whether the "
+            "day or the month comes first. (--date-order)",
+            "1 x born: \u2026 is not a date; write it like 2026-11-30.",
+        ]
+        assert " x " not in lines[6]
+
+
+def test_a_file_whose_encoding_is_not_known_names_the_option(
+    segment: Segment, tmp_path: Path
+) -> None:
+    path = tmp_path / "people.csv"
+    row = "a@example.org,\u65e5\u672c\u8a9e\n".encode("shift_jis")
+    path.write_bytes(b"email,name\n" + row * 20)
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    with pytest.raises(CommandError, match=r"The option is --encoding\.$"):
+        command(str(path), *where)
+
+
+def test_new_attributes_are_labelled_as_their_columns(segment: Segment, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("email,First  Name,city\nann@example.org,Ann,Graz\n")
+    where = ["--account", segment.account.slug, "--segment", segment.slug]
+    command(str(path), *where)
+    made = segment.account.attribute_definitions.values_list("key", "label")
+    assert dict(made) == {"first_name": "First Name", "city": ""}
 
 
 def test_columns_are_mapped_by_their_names(segment: Segment, tmp_path: Path) -> None:
@@ -105,6 +163,7 @@ def test_a_file_without_names(segment: Segment, tmp_path: Path) -> None:
     )
     assert out.startswith("imported 2,")
     assert Subscriber.objects.get(email="bob@example.org").attributes == {"name": "Bob"}
+    assert segment.account.attribute_definitions.get().label == ""
 
 
 def test_it_is_recorded_who_ran_it(segment: Segment, tmp_path: Path) -> None:

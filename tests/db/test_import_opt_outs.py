@@ -10,12 +10,29 @@ import pytest
 from django.utils import timezone
 
 from subscribers import hooks
-from subscribers.models import Membership, Segment, Subscriber, Suppression
+from subscribers.importing.report import MOVED
+from subscribers.leaving.address_change import AddressChange, change_address
+from subscribers.models import (
+    Account,
+    ImportReject,
+    Membership,
+    Segment,
+    Signup,
+    Subscriber,
+    Suppression,
+)
+from subscribers.rights.acts import erase_person
 from subscribers.suppression import is_suppressed, suppress
-from tests.factories import AccountFactory, MembershipFactory, SubscriberFactory, SuppressionFactory
+from tests.factories import (
+    AccountFactory,
+    MembershipFactory,
+    SignupFactory,
+    SubscriberFactory,
+    SuppressionFactory,
+)
 
 from . import imports
-from .imports import Status, counts, load
+from .imports import Status, counts, load, members
 
 pytestmark = pytest.mark.django_db
 
@@ -115,3 +132,41 @@ def test_who_a_file_unsubscribes_is_withdrawn_from_running_campaigns(
     ann.refresh_from_db()
     assert ann.status == Status.UNSUBSCRIBED
     assert ann.unsubscribed_at is not None
+
+
+def _moved(account: Account) -> None:
+    """Somebody of this account has changed from old@ to new@example.org."""
+    person = SubscriberFactory.create(account=account, email="Old@example.org")
+    wish = SignupFactory.create(
+        account=account, subscriber=person, kind="address", email="new@example.org", form=None
+    )
+    assert change_address(wish) is AddressChange.CHANGED
+
+
+def test_an_address_that_was_given_up_does_not_make_a_second_person(segment: Segment) -> None:
+    _moved(segment.account)
+    report = load("email\nold@example.org\nother@example.org\n", segment, confirmed=True)
+    assert counts(report) == {"imported": 1, "rejected": 1}
+    assert members(segment) == {"other@example.org"}
+    reject = ImportReject.objects.get()
+    assert (reject.line, reject.reason, reject.cells) == (2, MOVED, [])
+
+
+def test_an_address_that_was_given_up_and_taken_by_somebody_is_theirs(segment: Segment) -> None:
+    _moved(segment.account)
+    SubscriberFactory.create(account=segment.account, email="old@example.org")
+    report = load("email\nold@example.org\n", segment, confirmed=True)
+    assert report.rejected == 0
+    assert members(segment) == {"old@example.org"}
+
+
+def test_an_address_that_was_given_up_elsewhere_is_free_here(segment: Segment) -> None:
+    _moved(AccountFactory.create())
+    report = load("email\nold@example.org\n", segment, confirmed=True)
+    assert counts(report) == {"imported": 1}
+
+
+def test_an_erasure_forgets_the_address_before_too(segment: Segment) -> None:
+    _moved(segment.account)
+    erase_person(segment.account, "new@example.org", by_name="Bea", reason="asked")
+    assert not Signup.objects.filter(former_email__isnull=False).exists()

@@ -158,6 +158,14 @@ def test_leaving_a_segment_and_coming_back(web: Client, person: Subscriber) -> N
     assert list(changes) == [("left", source), ("joined", source)]
 
 
+def test_who_is_in_nothing_any_more_is_told_so(web: Client, person: Subscriber) -> None:
+    answer = save(web, person, was=["News", "Offers"], now=[])
+    assert "Saved. A message" in words(answer)  # there is another that the page does not show
+    leave(Membership.objects.filter(subscriber=person, left_at=None), source="test")
+    assert "you get no mailings now" in words(save(web, person, was=[], now=[]))
+    assert "Saved. A message" in words(save(web, person, was=[], now=["News"]))
+
+
 def test_only_what_was_changed_on_the_page_is_changed(web: Client, person: Subscriber) -> None:
     """A page that was opened before does not undo what came after."""
     save(web, person, was=["News", "Offers"], now=["Offers"])

@@ -267,7 +267,9 @@ def test_open_sends_of_a_running_campaign_go_no_further() -> None:
         (None, "confirm", True),
         ("unsubscribed", "confirm", True),
         ("complaint", "confirm", False),
-        ("hard_bounce", "confirm", False),
+        # It bounced once; its owner asks again, and only the mail can tell.
+        ("hard_bounce", "confirm", True),
+        ("manual", "confirm", False),
         (None, "receipt", False),
     ],
 )

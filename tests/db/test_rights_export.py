@@ -138,9 +138,15 @@ def test_the_command_writes_a_file_of_its_owner_s_and_is_on_record(tmp_path: Pat
 
 
 def test_the_command_writes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    AccountFactory.create(slug="mine")
+    account = AccountFactory.create(slug="mine")
+    for _ in range(2):  # that somebody asked before is nothing that is known
+        call_command("export_person", ANN, "--account", "mine")
+        told = capsys.readouterr()
+        assert json.loads(told.out)["address"] == ANN
+        assert told.err.strip() == f"Nothing is known of {ANN} in mine."
+    SubscriberFactory.create(account=account, email=ANN)
     call_command("export_person", ANN, "--account", "mine")
-    assert json.loads(capsys.readouterr().out)["address"] == ANN
+    assert capsys.readouterr().err == ""
 
 
 def test_the_command_erases_when_it_was_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:

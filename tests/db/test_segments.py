@@ -178,6 +178,18 @@ def test_a_pasted_list_is_read_as_people_paste(segment: Segment) -> None:
     assert found.repeated == 1
 
 
+def test_several_addresses_on_a_line_are_taken_apart(segment: Segment) -> None:
+    ann = SubscriberFactory.create(account=segment.account, email="ann@example.org")
+    bob = SubscriberFactory.create(account=segment.account, email="bob@example.org")
+    text = 'ann@example.org; bob@example.org,,carl@example.org\n;,\n"Lee, Ann" x; y@z'
+    found = read_pasted(segment, text)
+    assert found.people == [ann.pk, bob.pk]
+    assert found.unknown == ["carl@example.org"]
+    assert [(n, text) for n, text, _ in found.bad] == [(3, '"Lee, Ann" x'), (3, "y@z")]
+    open_quote = read_pasted(segment, 'ann@example.org; "Lee, Ann')
+    assert (open_quote.people, [text for _, text, _ in open_quote.bad]) == ([ann.pk], ['"Lee, Ann'])
+
+
 def test_a_pasted_list_has_a_limit(segment: Segment) -> None:
     SubscriberFactory.create(account=segment.account, email="p1@example.org")
     lines = [f"p{n}@example.org" for n in range(PASTED)]

@@ -58,6 +58,14 @@ def test_the_usual_mail(locale: str, language: str) -> None:
     assert form.account.postal_address in text
 
 
+@pytest.mark.parametrize("body", ["", "{{confirm_url}}\n{{ account.postal_address }}"])
+def test_the_postal_address_keeps_its_lines(body: str) -> None:
+    form = SignupFormFactory.create(body=body, account__postal_address="1 Way & Co\nTown")
+    text, html = parts(sent(form)[0])
+    assert "1 Way & Co\nTown" in text.replace("\r\n", "\n")
+    assert "1 Way &amp; Co<br>Town" in html
+
+
 def test_a_form_s_own_words() -> None:
     form = SignupFormFactory.create(
         subject="{{ account.name }}: one click",

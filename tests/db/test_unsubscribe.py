@@ -15,6 +15,7 @@ from subscribers.consent import unsubscribe
 from subscribers.models import Account, Subscriber, Suppression
 from subscribers.suppression import is_suppressed
 from subscribers.tokens import Kind, make_token, unsubscribe_url
+from tests.factories import SignupFormFactory
 
 urlpatterns = [path("mail/", include("subscribers.urls"))]
 
@@ -91,6 +92,20 @@ def test_the_page_and_its_button(web: Client, person: Subscriber) -> None:
     assert "You are unsubscribed" in after
     assert "<form" not in after
     assert "You are unsubscribed" in words(web.get(address(person)))
+
+
+@pytest.mark.parametrize("kind", [Kind.UNSUBSCRIBE, Kind.PREFERENCES])
+def test_who_left_by_mistake_finds_a_form(web: Client, person: Subscriber, kind: Kind) -> None:
+    unsubscribe(person, evidence="test")
+    SignupFormFactory.create()
+    SignupFormFactory.create(account=person.account, is_open=False)
+    assert "By mistake?" not in words(web.get(address(person, kind)))
+    form = SignupFormFactory.create(account=person.account, name="News & more", slug="news")
+    SignupFormFactory.create(account=person.account)
+    page = words(web.get(address(person, kind)))
+    link = '<a href="/s/acme/news"><bdi>News &amp; more</bdi></a>'
+    assert f"By mistake? Sign up again: {link}" in page
+    assert form.name.encode() in web.get("/s/acme/news").content.replace(b"&amp;", b"&")
 
 
 def test_the_page_tells_nobody_anything(web: Client, person: Subscriber) -> None:

@@ -65,6 +65,18 @@ def test_what_has_ended_is_not_followed(status: str) -> None:
     assert (found.state, found.is_open) == (status, False)
 
 
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        (READING, "Nothing of it was imported."),
+        (Step("writing", 0, 60, 61), "Nothing of it was imported."),
+        (WRITING, "Nothing more of the file is imported. Who is in already stays."),
+    ],
+)
+def test_a_canceled_one_says_what_is_in(step: Step, advice: str) -> None:
+    assert standing(ImportJob(status="canceled"), step, NOW).advice == advice
+
+
 def test_the_outcome_names_what_there_is_any_of() -> None:
     report = ImportReport(rows=6, imported=2, pending=1, duplicates=1, rejected=3)
     assert [(what, number) for what, number, _ in outcome(report)] == [

@@ -45,6 +45,7 @@ def test_a_header_is_understood_by_its_names() -> None:
     ]
     assert found.attributes == ["first_name", "visits"]
     assert found.new_attributes == ["first_name"]
+    assert found.new_labels == ["First Name"]
     assert found.ignored == ["reject_line", "column 5"]
 
 

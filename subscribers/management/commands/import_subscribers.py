@@ -108,7 +108,9 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="report what would happen, change nothing"
         )
         running.add_argument(
-            "--reject-file", metavar="PATH", help="default: FILE.rejects.csv, beside the file"
+            "--reject-file",
+            metavar="PATH",
+            help="default: FILE.rejects.csv, beside the file (FILE.rejects-dry-run.csv)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -118,7 +120,9 @@ class Command(BaseCommand):
         segment = Segment.objects.filter(account=account, slug=options["segment"]).first()
         if segment is None:
             raise CommandError(
-                f"The account {account.slug} has no segment {options['segment']!r}.", returncode=2
+                f"The account {account.slug} has no segment {options['segment']!r}. "
+                f"{_segments_of(account)}",
+                returncode=2,
             )
         name = options["file"]
         try:
@@ -138,7 +142,8 @@ class Command(BaseCommand):
                     tell=self._tell,
                 )
         except (ImportRefused, ImportStopped) as error:
-            raise CommandError(str(error), returncode=2) from error
+            cure = " The option is --encoding." if "encoding" in str(error) else ""
+            raise CommandError(f"{error}{cure}", returncode=2) from error
         except KeyboardInterrupt:
             raise CommandError(
                 "Stopped. The same command goes on where it stopped.", returncode=130
@@ -164,6 +169,7 @@ def describe(report: ImportReport) -> list[str]:
         f"unsubscribed {report.unsubscribed}, duplicates {report.duplicates}, "
         f"rejected {report.rejected}; suppressed {report.suppressed}"
     ]
+    lines += [f"{number} x {reason}{_cure(reason)}" for reason, number in report.reasons]
     if report.pending:
         lines.append(
             f"{report.pending} of the new ones get no campaign until they confirm "
@@ -177,6 +183,22 @@ def describe(report: ImportReport) -> list[str]:
     if report.dry_run:
         lines.append("Dry run: nothing was changed.")
     return lines
+
+
+def _cure(reason: str) -> str:
+    """The option that may be the cure of rejects for this reason; blank: none is."""
+    if "number with a decimal" in reason or "could be two numbers" in reason:
+        return " (--decimal)"
+    if "could be two days" in reason or "There is no day" in reason:
+        return " (--date-order)"
+    return ""
+
+
+def _segments_of(account: Account) -> str:
+    slugs = list(account.segments.order_by("slug").values_list("slug", flat=True)[:11])
+    if not slugs:
+        return "It has none yet."
+    return f"It has {', '.join(slugs[:10])}{', ...' if len(slugs) > 10 else ''}."
 
 
 def _options(given: dict[str, Any]) -> Options:
