@@ -155,7 +155,7 @@ def what_is_left(importers: Importers, slug: str) -> dict[str, Any]:
     ("point", "count"),
     [
         # While the file is read: the job is found, its columns are told, then a batch.
-        ("commit:before", 4),
+        pytest.param("commit:before", 4, marks=pytest.mark.soak),
         ("commit:after", 3),
         ("row", 60),
         # The last one is empty, and the end comes behind it.

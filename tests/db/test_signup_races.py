@@ -128,7 +128,7 @@ def test_an_unsubscription_during_a_confirmation_comes_after_it(
 
 
 @pytest.mark.parametrize("before", ["pending", "confirmed"])
-def test_a_confirmation_during_an_unsubscription_comes_after_it(
+def test_a_confirmation_during_an_unsubscription_was_asked_for_before_it_and_is_over(
     waiting: Signup, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     known = SubscriberFactory.create(
@@ -141,9 +141,9 @@ def test_a_confirmation_during_an_unsubscription_comes_after_it(
         second.wait_until_blocked()
         halt.released.set()
         first.result()
-        assert second.result().state is State.CONFIRMED
-    assert person().status == Status.CONFIRMED
-    assert not Suppression.objects.exists()
+        assert second.result().state is State.OVER
+    assert person().status == Status.UNSUBSCRIBED
+    assert Suppression.objects.get().reason == "unsubscribed"
 
 
 # --- confirming and erasing ----------------------------------------------------------------------
