@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -16,16 +16,22 @@ def flaws(page: Page) -> list[str]:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     body, browser = page.content(), page.context.browser
     assert browser is not None
+    context = browser.new_context(bypass_csp=True)
+    twin = context.new_page()
+    twin.route(page.url, lambda route: route.fulfill(body=body, content_type="text/html"))
     found = []
-    for scheme in ("light", "dark"):
-        context = browser.new_context(bypass_csp=True, color_scheme=scheme)
-        twin = context.new_page()
-        twin.route(page.url, lambda route: route.fulfill(body=body, content_type="text/html"))
+    # In the dark nothing but the colours is another.
+    schemes: tuple[tuple[Literal["light", "dark"], dict[str, list[str]]], ...] = (
+        ("light", {}),
+        ("dark", {"runOnly": ["color-contrast"]}),
+    )
+    for scheme, options in schemes:
+        twin.emulate_media(color_scheme=scheme)
         twin.goto(page.url)
         found += [
             f"{scheme}: {rule['id']}: {node['html'][:200]}"
-            for rule in axe.run(twin, context="#content").response["violations"]
+            for rule in axe.run(twin, context="#content", options=options).response["violations"]
             for node in rule["nodes"]
         ]
-        context.close()
+    context.close()
     return found
