@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from ..audit import record
@@ -25,42 +24,19 @@ from ..importing.drafts import begin
 from ..models import Account, Segment
 from ..scoping import as_id, visible
 from ..tabular.records import ImportRefused
-from .parts import staff_name
+from .parts import FilePages, staff_name
 
 #: Accounts that a page offers to choose from.
 OFFERED = 500
 
 
-class Exchange(admin.ModelAdmin):
+class Exchange(FilePages):
     """For the subscribers' admin: ``import/`` and ``export/``."""
 
     change_list_template = "admin/sendonce_subscribers/subscriber_change_list.html"
     import_template = "admin/sendonce_subscribers/import_upload.html"
     export_template = "admin/sendonce_subscribers/export.html"
     choose_account_template = "admin/sendonce_subscribers/choose_account.html"
-
-    def get_urls(self) -> list[Any]:
-        names = f"{self.opts.app_label}_{self.opts.model_name}"
-        protected = self.admin_site.admin_view
-        return [
-            path("import/", protected(self.import_view), name=f"{names}_import"),
-            path("export/", protected(self.export_view), name=f"{names}_export"),
-            *super().get_urls(),
-        ]
-
-    def has_import_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.import_subscriber")
-
-    def has_export_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.export_subscriber")
-
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        context = {
-            "has_import_permission": self.has_import_permission(request),
-            "has_export_permission": self.has_export_permission(request),
-            **(extra_context or {}),
-        }
-        return super().changelist_view(request, context)
 
     # --- import ------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import path
 
 from ..addresses import canonical, lower
 
@@ -39,3 +41,37 @@ class AddressSearch(admin.ModelAdmin):
 
 def staff_name(request: HttpRequest) -> str:
     return request.user.get_username()
+
+
+class FilePages(admin.ModelAdmin):
+    """``import/`` and ``export/`` of a model, each by a permission of its own. Names and hooks are
+    those of django-import-export."""
+
+    def get_urls(self) -> list[Any]:
+        names = f"{self.opts.app_label}_{self.opts.model_name}"
+        protected = self.admin_site.admin_view
+        return [
+            path("import/", protected(self.import_view), name=f"{names}_import"),
+            path("export/", protected(self.export_view), name=f"{names}_export"),
+            *super().get_urls(),
+        ]
+
+    def import_view(self, request: HttpRequest) -> HttpResponseBase:
+        raise NotImplementedError
+
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        raise NotImplementedError
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.import_{self.opts.model_name}")
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.export_{self.opts.model_name}")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        context = {
+            "has_import_permission": self.has_import_permission(request),
+            "has_export_permission": self.has_export_permission(request),
+            **(extra_context or {}),
+        }
+        return super().changelist_view(request, context)

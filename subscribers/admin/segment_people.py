@@ -76,19 +76,7 @@ class SegmentPeople(admin.ModelAdmin):
         form = PeopleForm(request.POST or None, segment=segment)
         context: dict[str, Any] = {"title": "Add people", "form": form, "adds": True}
         if request.method == "POST" and form.is_valid():
-            act = partial(
-                add_people,
-                segment,
-                self._segment_chunks(form),
-                request=request,
-                origin=form.origin(),
-            )
-            done = self._segment_act(request, segment, act)
-            if done is None:
-                return self._segment_list()
-            context |= {"done": done[0], "complete": done[1], "pasted": form.pasted}
-            if done[1]:
-                context["form"] = PeopleForm(segment=segment)
+            return self._segment_done(request, segment, form, add_people, context)
         return self._segment_page(request, segment, self.people_template, context)
 
     def remove_people_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -109,22 +97,29 @@ class SegmentPeople(admin.ModelAdmin):
                     "pasted": form.pasted,
                 }
                 return self._segment_page(request, segment, self.removal_template, context)
-            act = partial(
-                remove_people,
-                segment,
-                self._segment_chunks(form),
-                request=request,
-                origin=form.origin(),
-            )
-            done = self._segment_act(request, segment, act)
-            if done is None:
-                return self._segment_list()
-            context |= {"done": done[0], "complete": done[1], "pasted": form.pasted}
-            if done[1]:
-                context["form"] = PeopleForm(segment=segment)
+            return self._segment_done(request, segment, form, remove_people, context)
         return self._segment_page(request, segment, self.people_template, context)
 
     # --- how ---------------------------------------------------------------------------------
+
+    def _segment_done(
+        self,
+        request: HttpRequest,
+        segment: Segment,
+        form: PeopleForm,
+        verb: Callable[..., Any],
+        context: dict[str, Any],
+    ) -> HttpResponse:
+        """Does ``verb`` with the form's people, and the page that tells what became of them."""
+        chunks = self._segment_chunks(form)
+        act = partial(verb, segment, chunks, request=request, origin=form.origin())
+        done = self._segment_act(request, segment, act)
+        if done is None:
+            return self._segment_list()
+        context |= {"done": done[0], "complete": done[1], "pasted": form.pasted}
+        if done[1]:
+            context["form"] = PeopleForm(segment=segment)
+        return self._segment_page(request, segment, self.people_template, context)
 
     def _segment_found(self, request: HttpRequest, object_id: str) -> Segment | HttpResponse:
         segment: Any = self.get_object(request, unquote(object_id))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -12,7 +11,6 @@ from django.db.models.functions import Now
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.response import TemplateResponse
-from django.urls import path
 from django.utils import timezone
 
 from ..audit import record
@@ -23,36 +21,14 @@ from ..scoping import account_ids, as_id, visible
 from ..suppressing.export import export_chunks, exportable
 from ..suppressing.files import NAMED, FileReport, import_file
 from ..tabular import ImportRefused
+from .parts import FilePages
 
 
-class SuppressionFiles(admin.ModelAdmin):
+class SuppressionFiles(FilePages):
     """For the suppressions' admin: ``import/`` and ``export/``."""
 
     import_template = "admin/sendonce_subscribers/suppression_import.html"
     export_template = "admin/sendonce_subscribers/suppression_export.html"
-
-    def get_urls(self) -> list[Any]:
-        names = f"{self.opts.app_label}_{self.opts.model_name}"
-        protected = self.admin_site.admin_view
-        return [
-            path("import/", protected(self.import_view), name=f"{names}_import"),
-            path("export/", protected(self.export_view), name=f"{names}_export"),
-            *super().get_urls(),
-        ]
-
-    def has_import_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.import_suppression")
-
-    def has_export_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.export_suppression")
-
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        context = {
-            "has_import_permission": self.has_import_permission(request),
-            "has_export_permission": self.has_export_permission(request),
-            **(extra_context or {}),
-        }
-        return super().changelist_view(request, context)
 
     # --- import ------------------------------------------------------------------------------
 

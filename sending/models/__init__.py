@@ -1,0 +1,19 @@
+"""The ledger: one row per recipient, the workers that move them, and what happened."""
+
+from __future__ import annotations
+
+from .controls import CampaignHealth, Installation, RateLimit, TransportPause
+from .events import DeliveryEvent, ProviderEvent, WebhookCount
+from .sends import Send, Worker
+
+__all__ = [
+    "CampaignHealth",
+    "DeliveryEvent",
+    "Installation",
+    "ProviderEvent",
+    "RateLimit",
+    "Send",
+    "TransportPause",
+    "WebhookCount",
+    "Worker",
+]
