@@ -138,16 +138,15 @@ def unsubscribe(subscriber: Subscriber, *, evidence: str) -> bool:
         # Locked also where there is nothing to update: a confirmation that is being written would
         # else end in somebody who is confirmed and suppressed.
         mine = Subscriber.objects.filter(pk=subscriber.pk)
-        mine.select_for_update(of=("self",), no_key=True).first()
+        locked = mine.select_related("account").select_for_update(of=("self",), no_key=True)
+        now = locked.first()
+        if now is None:
+            return False
         changed = bool(
             mine.exclude(status=Subscriber.Status.UNSUBSCRIBED).update(
                 status=Subscriber.Status.UNSUBSCRIBED, unsubscribed_at=Now()
             )
         )
-        # Read after the update: it holds the row, so the address can't change under us.
-        now = Subscriber.objects.select_related("account").filter(pk=subscriber.pk).first()
-        if now is None:
-            return False
         suppress(now.account, now.email, Suppression.Reason.UNSUBSCRIBED, evidence=evidence)
         transaction.on_commit(lambda: hooks.withdraw_leavers([now.pk]), robust=True)
     return changed

@@ -215,9 +215,12 @@ def _exclusive(key: int) -> None:
 def erased_among(account: Tenant, emails: Iterable[str]) -> set[str]:
     """Those of the addresses, spelt as given, that were erased from this list itself (the list for
     all does not count for an account's)."""
-    spelt = {digest: email for email in emails for digest in erased_hashes(canonical(email))}
+    spelt: dict[str, set[str]] = {}
+    for email in emails:
+        for digest in erased_hashes(canonical(email)):
+            spelt.setdefault(digest, set()).add(email)
     rows = _of(account).filter(email_hash__in=list(spelt)).values_list("email_hash", flat=True)
-    return {spelt[digest] for digest in rows if digest is not None}
+    return {email for digest in rows if digest is not None for email in spelt[digest]}
 
 
 def _of(account: Tenant) -> QuerySet[Suppression]:

@@ -12,11 +12,10 @@ from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.csrf import csrf_exempt
 
-from .consent import unsubscribe
 from .hooks import web_version
 from .joining import views as signup_views
 from .leaving import preferences
-from .leaving.address_change import became
+from .leaving.address_change import became, leave_everything
 from .leaving.farewell import farewell
 from .models import Subscriber
 from .pages import about, page
@@ -61,10 +60,8 @@ def _leave(request: HttpRequest, known: Token) -> HttpResponse:
         where = f" of campaign {known.campaign_id}" if known.campaign_id else ""
         agent = request.headers.get("User-Agent", "unknown")[:200]
         said = f"POST to the unsubscribe link{where} by {agent}"
-        unsubscribe(person, evidence=said)
-        for later in became(person):
-            unsubscribe(later, evidence=said)
-    elif person.status != Subscriber.Status.UNSUBSCRIBED:
+        leave_everything(person, evidence=said)
+    elif any(one.status != Subscriber.Status.UNSUBSCRIBED for one in (person, *became(person))):
         token = make_token(Kind.PREFERENCES, person.pk, known.campaign_id)
         choices = reverse("sendonce:link", args=[token])
         return about(request, "unsubscribe.html", person, context={"preferences_link": choices})

@@ -16,6 +16,7 @@ from ..consent import confirm, unsubscribe
 from ..forms.people import SubscriberForm
 from ..models import Membership, Subscriber
 from ..scoping import AccountFilter, ScopedAdmin, deletion_summary
+from ..suppression import hold_erasing
 from .attributes import TypedAttributes
 from .confirming import confirmation
 from .exchange import Exchange
@@ -114,8 +115,21 @@ class SubscriberAdmin(
                 act, names = "subscriber.change", {"fields": sorted(changed)}
                 record(obj.account, act, subject=obj.email, detail=names, request=request)
 
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Before anything is written that names them: an erasure under way ends first, and then
+        there is nobody left to delete or to name."""
+        for account_id in sorted({obj.account_id for obj in queryset}):
+            hold_erasing(account_id)
+        locked = Subscriber.objects.select_for_update(of=("self",)).order_by("pk")
+        there = set(locked.filter(pk__in=[o.pk for o in queryset]).values_list("pk", flat=True))
+        left: Any = [obj for obj in queryset if obj.pk in there]
+        return super().log_deletions(request, left) if left else []
+
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():
+            locked = Subscriber.objects.select_for_update(of=("self",)).filter(pk=obj.pk)
+            if locked.first() is None:
+                return
             record(obj.account, "subscriber.delete", subject=obj.email, request=request)
             super().delete_model(request, obj)
 

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -31,7 +32,7 @@ from ..scoping import (
     deletion_summary,
 )
 from ..segments.chart import draw
-from ..segments.members import delete
+from ..segments.members import delete, hold_to_delete
 from ..segments.numbers import PERIODS, history, latest_changes, numbers, present_in, sample
 from .confirming import confirmation
 from .parts import CHUNK, AddressSearch, StyledMedia, staff_name
@@ -48,6 +49,10 @@ class CountingChangeList(ChangeList):
         for row in rows:
             row.present = found.get(row.pk, 0)
         self.result_list = rows
+
+
+#: What goes with a segment that is deleted, or outlives it.
+_NOT_USE: set[Any] = {Membership, MembershipChange, ImportJob}
 
 
 @admin.register(Segment)
@@ -80,7 +85,7 @@ class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
         return (
             obj is not None
             and super().has_delete_permission(request, obj)
-            and not is_used(obj, apart_from={Membership, MembershipChange, ImportJob})
+            and not is_used(obj, apart_from=_NOT_USE)
         )
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
@@ -88,6 +93,11 @@ class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Segment) -> None:
         with transaction.atomic():
+            if not hold_to_delete(obj):
+                return
+            # Asked again behind the lock: a campaign may have taken it since the page was shown.
+            if is_used(obj, apart_from=_NOT_USE):
+                raise PermissionDenied
             detail = {"people": present_in([obj.pk]).get(obj.pk, 0)}
             record(obj.account, "segment.delete", subject=obj.name, detail=detail, request=request)
             delete(obj)

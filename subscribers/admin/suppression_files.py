@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import QuerySet
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
@@ -20,6 +20,7 @@ from ..models import Account, Suppression
 from ..scoping import account_ids, as_id, visible
 from ..suppressing.export import export_chunks, exportable
 from ..suppressing.files import NAMED, FileReport, import_file
+from ..suppressing.standing import is_live
 from ..tabular import ImportRefused
 from .parts import FilePages
 
@@ -45,7 +46,7 @@ class SuppressionFiles(FilePages):
             try:
                 report = import_file(
                     given["file"].file,
-                    account=self._chosen(request, given["scope"]),
+                    account=given["scope"],
                     file_name=given["file"].name,
                     reason=given["reason"],
                     request=request,
@@ -91,7 +92,10 @@ class SuppressionFiles(FilePages):
     ) -> tuple[QuerySet[Suppression], Account | None]:
         given = form.cleaned_data
         rows = visible(Suppression.objects.all(), request, "account_id")
-        account = self._chosen(request, given["scope"]) if given["scope"] else None
+        account = None
+        if given["scope"] not in ("", EVERYWHERE):
+            mine = visible(Account.objects.all(), request, "pk")
+            account = get_object_or_404(mine, pk=as_id(given["scope"]))
         if account is not None:
             rows = rows.filter(account=account)
         elif given["scope"] == EVERYWHERE:
@@ -99,7 +103,7 @@ class SuppressionFiles(FilePages):
         if given["reason"]:
             rows = rows.filter(reason=given["reason"])
         if given["state"] == "live":
-            rows = rows.filter(Q(expires__isnull=True) | Q(expires__gt=Now()))
+            rows = rows.filter(is_live())
         return rows, account
 
     # --- how ---------------------------------------------------------------------------------
@@ -111,12 +115,6 @@ class SuppressionFiles(FilePages):
         if account_ids(request) is None:
             found.insert(0, (EVERYWHERE, "All accounts (the list for all)"))
         return found
-
-    def _chosen(self, request: HttpRequest, scope: str) -> Account | None:
-        if scope == EVERYWHERE:
-            return None
-        account: Account = visible(Account.objects.all(), request, "pk").get(pk=as_id(scope))
-        return account
 
     def _page(
         self, request: HttpRequest, template: str, form: Form, **context: Any

@@ -126,7 +126,7 @@ class SuppressionFileForm(forms.Form):
             attrs={"accept": ".csv,.tsv,.tab,.txt,.xlsx,text/csv,text/tab-separated-values"}
         ),
     )
-    scope = forms.ChoiceField(label="Suppress for")
+    scope = ListField(label="Suppress for", scopes=[])
     reason = forms.ChoiceField(
         label="Reason",
         choices=[(reason.value, reason.label) for reason in BY_HAND],

@@ -22,7 +22,7 @@ from ..read_committed import read_committed
 from ..suppressing.releasing import lift, listed
 from ..suppression import hold_erasing
 from .asking import Origin
-from .window import still_confirms
+from .window import left_since, still_confirms
 
 
 class State(Enum):
@@ -54,8 +54,8 @@ def confirm_signup(signup_id: int, origin: Origin) -> Confirmation:
 
     The person is confirmed, whatever they were; what they said of themselves is stored; they are
     in the form's segments; their unsubscription from this account, or their erasure, is lifted.
-    Against an unsubscription at the same moment: the later one holds. Against an erasure: there
-    is either no sign-up left to confirm, or a person to erase.
+    Against an unsubscription since the mail, or at the same moment: that one holds. Against an
+    erasure: there is either no sign-up left to confirm, or a person to erase.
     """
     with read_committed():
         account_id = Signup.objects.filter(pk=signup_id).values_list("account", flat=True).first()
@@ -117,7 +117,7 @@ def _join(signup: Signup) -> State:
     assert signup.email is not None
     with transaction.atomic():
         person = _person(signup, signup.email)
-        if _left_since(person, signup):
+        if left_since(person, signup):
             transaction.set_rollback(True)
             return State.OVER
         # After the person's row is locked: an unsubscription holds it until both are written.
@@ -150,17 +150,6 @@ def _person(signup: Signup, email: str) -> Subscriber:
     )
     mine = Subscriber.objects.filter(account=signup.account_id, email_lower=lower(email))
     return mine.select_for_update(of=("self",), no_key=True).get()
-
-
-def _left_since(person: Subscriber, signup: Signup) -> bool:
-    """Did they unsubscribe after the mail with this link? Their last word counts: to come back
-    they ask anew."""
-    return (
-        person.status == Subscriber.Status.UNSUBSCRIBED
-        and person.unsubscribed_at is not None
-        and signup.mailed_at is not None
-        and person.unsubscribed_at > signup.mailed_at
-    )
 
 
 def _begin(person: Subscriber, signup: Signup) -> None:

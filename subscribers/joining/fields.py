@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -15,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from ..addresses import AddressError, normalize
+from ..locales import LONGEST, is_locale
 from ..models import AttributeDefinition, SignupForm
 from .asking import knows_words
 
@@ -24,8 +24,6 @@ PREFIX = "attribute-"
 #: People neither see it nor come to it; programs fill whatever is called so.
 TRAP = "message"
 LONGEST_TEXT = 500
-_LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
-_MAX_LOCALE = 20
 
 
 class MailboxField(forms.CharField):
@@ -64,7 +62,7 @@ class EntryForm(forms.Form):
         ),
     )
     consent = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
-    locale = forms.CharField(required=False, max_length=_MAX_LOCALE, widget=forms.HiddenInput)
+    locale = forms.CharField(required=False, max_length=LONGEST, widget=forms.HiddenInput)
 
     def clean_consent(self) -> str:
         shown: str = self.cleaned_data["consent"]
@@ -116,8 +114,7 @@ def form_class(signup: SignupForm, declared: dict[str, AttributeDefinition]) -> 
 
 def as_locale(text: Any) -> str:
     """What was given as a locale, blank where it is none."""
-    given = text if isinstance(text, str) and len(text) <= _MAX_LOCALE else ""
-    return given if _LOCALE.match(given) else ""
+    return text if isinstance(text, str) and is_locale(text) else ""
 
 
 def language_wanted(request: HttpRequest) -> str:

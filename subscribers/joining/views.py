@@ -70,7 +70,7 @@ def form_page(request: HttpRequest, account: str, form: str) -> HttpResponse:
             request,
             signup,
             given(),
-            wrong=_("That could not be read. Please try again."),
+            wrong=_BROKEN,
             status=400,
         )
     entry = given(data)

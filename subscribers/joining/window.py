@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from ..conf import conf
-from ..models import Signup, SignupAttempt
+from ..models import Signup, SignupAttempt, Subscriber
 
 #: A sign-up that nobody confirmed is deleted so long after its last mail, and never before its
 #: link has run out.
@@ -41,6 +41,17 @@ def window() -> timedelta:
 def still_confirms(signups: QuerySet[Signup]) -> QuerySet[Signup]:
     """Those whose last mail is young enough, by the database's clock."""
     return signups.filter(mailed_at__gt=Now() - window())
+
+
+def left_since(person: Subscriber, signup: Signup) -> bool:
+    """Did they unsubscribe after the mail with this link? Their last word counts: to come back
+    they ask anew."""
+    return (
+        person.status == Subscriber.Status.UNSUBSCRIBED
+        and person.unsubscribed_at is not None
+        and signup.mailed_at is not None
+        and person.unsubscribed_at > signup.mailed_at
+    )
 
 
 def prune_signups(*, size: int = 1000, batches: int = 20) -> int:

@@ -19,7 +19,7 @@ from ..client_address import network
 from ..consent import rejoin, unsubscribe
 from ..joining.asking import Origin
 from ..joining.limits import Verdict, attempt
-from ..joining.window import still_confirms
+from ..joining.window import left_since, still_confirms
 from ..models import Account, Segment, Signup, Subscriber, Suppression
 from ..read_committed import read_committed
 from ..suppressing.releasing import lift, listed
@@ -87,16 +87,29 @@ def became(person: Subscriber) -> list[Subscriber]:
     asked = [person]
     while asked:
         one = asked.pop()
-        emails = Signup.objects.filter(
-            subscriber=one, kind=Signup.Kind.ADDRESS, confirmed_at__isnull=False
-        ).values("email_lower")
+        last = (
+            Signup.objects.filter(
+                subscriber=one, kind=Signup.Kind.ADDRESS, confirmed_at__isnull=False
+            )
+            .order_by("-confirmed_at", "-pk")
+            .first()
+        )
+        if last is None or last.former_lower != one.email_lower:
+            continue  # they moved themselves; who has an address of theirs now is somebody else
         for later in Subscriber.objects.filter(
-            account=one.account_id, email_lower__in=emails
+            account=one.account_id, email_lower=last.email_lower
         ).select_related("account"):
             if later.pk != person.pk and later.pk not in found:
                 found[later.pk] = later
                 asked.append(later)
     return [*found.values()]
+
+
+def leave_everything(person: Subscriber, *, evidence: str) -> None:
+    """``consent.unsubscribe``, also whom this person has become since."""
+    unsubscribe(person, evidence=evidence)
+    for later in became(person):
+        unsubscribe(later, evidence=evidence)
 
 
 def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
@@ -119,6 +132,8 @@ def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
         return AddressChange.CHANGED if followed else AddressChange.ENDED
     if old.email_lower == lower(email):
         return AddressChange.CHANGED
+    if other is not None and left_since(other, signup):
+        return AddressChange.ENDED
     if _barred(old.account, old.email):
         return AddressChange.REFUSED
     before = listed(old.account, email)

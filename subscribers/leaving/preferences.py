@@ -17,14 +17,14 @@ from django.utils import timezone
 
 from ..addresses import AddressError
 from ..client_address import client_address
-from ..consent import leave, pause, rejoin, resume, unsubscribe
+from ..consent import leave, pause, rejoin, resume
 from ..joining.asking import Origin
 from ..joining.limits import Verdict
 from ..languages import language_of
 from ..models import Membership, MembershipChange, Subscriber
 from ..pages import about, page
 from ..tokens import Token
-from .address_change import ask
+from .address_change import ask, leave_everything
 from .farewell import farewell
 
 #: How long a pause may last, in months.
@@ -106,7 +106,7 @@ def _act(request: HttpRequest, person: Subscriber, known: Token) -> Answer:
         case "address" if person.status == Subscriber.Status.CONFIRMED:
             return _ask_address(request, person)
         case "leave":
-            unsubscribe(person, evidence=_source(request, known.campaign_id))
+            leave_everything(person, evidence=_source(request, known.campaign_id))
     return Answer()
 
 

@@ -25,7 +25,7 @@ from ..models import (
     Suppression,
 )
 from ..read_committed import read_committed
-from ..suppression import Entry, begin_erasing, close_list, erased_among, suppress_all
+from ..suppression import Entry, begin_erasing, close_list, erased_among, hold_list, suppress_all
 from . import forgetting
 from .person_address import PersonAddress, naming
 
@@ -95,8 +95,11 @@ def export_person(account: Account, email: str) -> dict[str, Any]:
 
 
 def record_export(account: Account, email: str, **who: Any) -> None:
-    """Put an export on record: under the address, or of somebody who was erased under the hash."""
+    """Put an export on record: under the address, or of somebody who was erased under the hash.
+    In a transaction."""
     address = PersonAddress(email)
+    # An erasure under way ends first, or begins after this and finds it.
+    hold_list(account.pk)
     if erased_among(account, address.forms):
         record(account, "person.export", subject_hash=address.hash, **who)
     else:

@@ -162,12 +162,19 @@ def remove(segment: Segment, people: Iterable[int], *, source: str) -> Done:
     return Done(removed=len(left), absent=len(chosen) - len(left))
 
 
+def hold_to_delete(segment: Segment) -> bool:
+    """Until the transaction ends nobody joins the segment and nothing begins to name it; whoever
+    is at it is waited for. ``False``: it is gone."""
+    locked = Segment.objects.select_for_update(of=("self",)).filter(pk=segment.pk)
+    return locked.first() is not None
+
+
 def delete(segment: Segment) -> None:
     """Delete the segment and who was in it. Whoever is being added is waited for, and whoever
     comes later finds it gone; without the lock the deletion would fail on them."""
     with transaction.atomic():
-        Segment.objects.select_for_update(of=("self",)).filter(pk=segment.pk).first()
-        segment.delete()
+        if hold_to_delete(segment):
+            segment.delete()
 
 
 def members(segment: Segment, size: int | None = None) -> Iterator[list[int]]:

@@ -22,7 +22,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from ..addresses import AddressError, lower, normalize
 from ..audit import record
-from ..models import Account, Subscriber, Suppression
+from ..models import Account, AuditEvent, Subscriber, Suppression
 from ..rights.person_address import PersonAddress
 from ..suppression import (
     HARD_BOUNCE_DAYS,
@@ -37,6 +37,7 @@ from ..suppression import (
 from ..tabular import BadRecord, ImportRefused, Options, Record, RowError, open_table
 from ..tabular.columns import email_place, fold
 from ..tabular.guarding import unguard
+from .standing import is_live
 
 Reason = Suppression.Reason
 
@@ -118,20 +119,29 @@ def import_file(
     told = FileReport(dry_run=dry_run)
     good = sum(len(chunk) for chunk in reading.chunks(binary, told, on_reject))
     binary.seek(0)
-    recorded = False
+    event, written = None, 0
     for chunk in reading.chunks(binary, None, None):
         with transaction.atomic():
             _write(account, chunk, told)
-            if not dry_run and not recorded:
-                record(
-                    account,
-                    "suppression.import",
-                    by_name=by_name,
-                    subject=file_name,
-                    detail={"rows": good, "rejected": told.rejected, "reason": default.value},
-                    request=request,
-                )
-                recorded = True
+            if dry_run:
+                continue
+            # What is written, chunk by chunk: an import that breaks off says how far it came.
+            written += len(chunk)
+            detail = {
+                "rows": written,
+                "of": good,
+                "rejected": told.rejected,
+                "reason": default.value,
+            }
+            event = event or record(
+                account,
+                "suppression.import",
+                by_name=by_name,
+                subject=file_name,
+                detail=detail,
+                request=request,
+            )
+            AuditEvent.objects.filter(pk=event.pk).update(detail=detail)
     return told
 
 
@@ -264,22 +274,22 @@ def _write(account: Account | None, chunk: list[Entry], report: FileReport) -> N
         hold_list(account.pk if account else None)
     erased = erased_among(account, [entry.email for entry in chunk])
     strongest: dict[str, Entry] = {}
+    noted: list[Entry] = []
     for entry in chunk:
         key = lower(entry.email)
         before = strongest.get(key)
         if entry.email in erased:
-            report.erased += 1
-            if not report.dry_run:
-                suppress_all([entry])
+            noted.append(entry)
             continue
         report.duplicates += before is not None
         strongest[key] = entry if before is None else _together(before, entry)
+    report.erased += len(noted)
+    if noted and not report.dry_run:
+        # All at once, in one order of the addresses: two files never wait in a circle.
+        suppress_all(noted)
     mine = Suppression.objects.filter(account=account) if account else _for_all()
-    rows = mine.filter(email_lower__in=list(strongest)).values_list(
-        "email_lower", "reason", "expires"
-    )
-    now = timezone.now()
-    known = {key: reason for key, reason, expires in rows if expires is None or expires > now}
+    rows = mine.filter(is_live(), email_lower__in=list(strongest))
+    known = dict(rows.values_list("email_lower", "reason"))
     for key, entry in strongest.items():
         match effect(known.get(key), Reason(entry.reason)):
             case "added":

@@ -13,10 +13,10 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest
 
-from ..addresses import canonical, erased_hashes, lower
 from ..audit import record
 from ..models import Account, Suppression
 from ..suppression import is_suppressed
+from .standing import known_as
 
 Reason = Suppression.Reason
 
@@ -124,25 +124,22 @@ def lift(account: Account, email: str) -> bool:
     ``False``: something else still suppresses the address (a complaint, say, or the list for all
     accounts); then nothing is lifted, and the person can't be confirmed.
     """
-    forms = {lower(email.strip()), lower(canonical(email))}
-    hashes = [digest for form in forms for digest in erased_hashes(form)]
     mine = Suppression.objects.filter(account=account)
-    own_wish = Q(
-        reason=Reason.UNSUBSCRIBED, former_reason__in=_FORMERLY, email_lower__in=forms
-    ) | Q(reason=Reason.ERASED, former_reason__in=_FORMERLY, email_hash__in=hashes)
     with transaction.atomic():
-        mine.filter(own_wish).delete()
+        mine.filter(_own_wish(email)).delete()
         held = is_suppressed(account, email)
         if held:
             transaction.set_rollback(True)
     return not held
 
 
+def _own_wish(email: str) -> Q:
+    return Q(reason__in=BY_SIGNUP, former_reason__in=_FORMERLY) & known_as(email)
+
+
 def listed(account: Account, email: str) -> list[str]:
-    """The reasons for which the account's list has the address."""
-    rows = Suppression.objects.filter(
-        Q(email_lower=lower(email)) | Q(email_hash__in=erased_hashes(email)), account=account
-    )
+    """The reasons for which the account's list has the address that ``lift`` takes off it."""
+    rows = Suppression.objects.filter(_own_wish(email), account=account)
     return sorted(rows.values_list("reason", flat=True))
 
 

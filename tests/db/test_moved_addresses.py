@@ -13,12 +13,13 @@ from sending.build import build, build_chunk
 from sending.handover import hand_over
 from sending.models import Send
 from sending.settle import settle
-from subscribers.consent import pause
+from subscribers.consent import pause, unsubscribe
 from subscribers.leaving.address_change import AddressChange, change_address
-from subscribers.models import AuditEvent, Subscriber, Suppression
+from subscribers.models import AuditEvent, Signup, Subscriber, Suppression
 from subscribers.rights.acts import erase_person
 from subscribers.suppression import is_suppressed, suppress
 from subscribers.tokens import Kind, make_token
+from tests.factories import SubscriberFactory
 
 from .rows import LEASE, assert_identity, campaign_to, member, row, take, told
 from .signups import visitor
@@ -179,6 +180,45 @@ def test_a_link_from_before_two_became_one_still_unsubscribes() -> None:
     bystander.refresh_from_db()
     assert (known.status, bystander.status) == ("unsubscribed", "confirmed")
     assert Suppression.objects.filter(email_lower="x@example.org", reason="unsubscribed").exists()
+
+
+def test_a_link_from_before_two_became_one_shows_a_button_as_long_as_mail_comes() -> None:
+    campaign = campaign_to(0)
+    ann, known = member(campaign, email="a@example.org"), member(campaign, email="x@example.org")
+    visitor().post(f"/u/{make_token(Kind.CONFIRM, confirmed(ann, 'x@example.org').pk, None)}")
+    link = f"/u/{make_token(Kind.UNSUBSCRIBE, ann.pk, campaign.pk)}"
+    assert b"<button" in visitor().get(link).content
+    visitor().post(f"/u/{make_token(Kind.PREFERENCES, ann.pk, None)}", {"action": "leave"})
+    known.refresh_from_db()
+    assert known.status == "unsubscribed"
+    assert b"<button" not in visitor().get(link).content
+
+
+def test_who_has_a_former_address_is_not_whom_its_owner_became() -> None:
+    ann = member(campaign_to(0), email="a@example.org")
+    for email in ("x@example.org", "b@example.org"):
+        link = make_token(Kind.CONFIRM, confirmed(ann, email).pk, None)
+        assert visitor().post(f"/u/{link}").status_code == 200
+        ann.refresh_from_db()
+    stranger = SubscriberFactory.create(account=ann.account, email="x@example.org")
+    visitor().post(f"/u/{make_token(Kind.UNSUBSCRIBE, ann.pk, None)}")
+    ann.refresh_from_db()
+    stranger.refresh_from_db()
+    assert (ann.status, stranger.status) == ("unsubscribed", "confirmed")
+
+
+def test_a_change_asked_for_before_the_other_one_unsubscribed_is_over() -> None:
+    campaign = campaign_to(0)
+    ann, known = member(campaign, email="a@example.org"), member(campaign, email="x@example.org")
+    wish = confirmed(ann, "x@example.org")
+    Signup.objects.filter(pk=wish.pk).update(mailed_at=timezone.now() - timedelta(hours=1))
+    wish.refresh_from_db()
+    unsubscribe(known, evidence="a link")
+    assert change_address(wish) is AddressChange.ENDED
+    known.refresh_from_db()
+    assert known.status == "unsubscribed"
+    assert is_suppressed(known.account, "x@example.org")
+    assert email_of(ann) == "a@example.org"
 
 
 @pytest.mark.parametrize("whose", ["the one who moves", "the one who is there", "both"])

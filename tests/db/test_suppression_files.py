@@ -113,7 +113,7 @@ def test_all_columns_are_read() -> None:
     )  # fmt: skip
     event = AuditEvent.objects.get()
     assert (event.verb, event.subject, event.by_name) == ("suppression.import", "list.csv", "Bea")
-    assert event.detail == {"rows": 2, "rejected": 0, "reason": "unsubscribed"}
+    assert event.detail == {"rows": 2, "of": 2, "rejected": 0, "reason": "unsubscribed"}
 
 
 def test_what_is_wrong_is_told_with_its_line() -> None:
@@ -190,7 +190,8 @@ def test_a_dry_run_tells_the_same_and_changes_nothing() -> None:
 def test_an_erased_person_is_noted_and_not_written_down() -> None:
     account = AccountFactory.create()
     erase_person(account, "ann@example.org", by_name="Bea", reason="asked")
-    assert taken(account, "email,reason\nAnn@example.org,complaint\n").erased == 1
+    text = "email,reason\nAnn@example.org,complaint\nann@example.org,manual\n"
+    assert taken(account, text).erased == 2
     row = Suppression.objects.get()
     assert (row.email, row.reason, row.former_reason) == (None, "erased", "complaint")
 
