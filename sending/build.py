@@ -50,18 +50,18 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
     None when there is nothing for this worker to do: the campaign is not ``sending``, is built
     already, somebody decides about it, or another worker moved the cursor first. One
     transaction behind the gate (shared); one in which somebody was erased or deleted meanwhile is
-    rolled back, and is to be repeated.
+    rolled back and repeated.
     """
-    try:
-        return _build_chunk(campaign_id, size)
-    except IntegrityError as error:
-        if getattr(error.__cause__, "sqlstate", None) != _GONE:
-            raise
-        log.info(
-            "somebody was deleted while a chunk was built, building it again",
-            extra={"event": "build_again", "campaign": campaign_id},
-        )
-        return Progress(inserted=0, done=False)
+    while True:  # each round means that one more person was deleted
+        try:
+            return _build_chunk(campaign_id, size)
+        except IntegrityError as error:
+            if getattr(error.__cause__, "sqlstate", None) != _GONE:
+                raise
+            log.info(
+                "somebody was deleted while a chunk was built, building it again",
+                extra={"event": "build_again", "campaign": campaign_id},
+            )
 
 
 def _build_chunk(campaign_id: int, size: int) -> Progress | None:

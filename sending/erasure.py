@@ -1,8 +1,8 @@
 """Forgetting a person: the ledger goes on counting their rows and no longer says whose they are.
 
-In the caller's transaction, and before it locks a suppression or the person: everybody locks sends
-first, then suppressions, then people, so that nobody waits in a circle. Holds no gate: a running
-campaign goes on.
+In the caller's transaction: everybody locks sends first, then people, then the list, so that nobody
+waits in a circle. It may be called again with the person held; only rows committed meanwhile are
+locked then. Holds no gate: a running campaign goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import events
 from .sql import erasure as sql
 from .withheld import WITHHELD
 
-#: How job ids begin whose own part named an address.
+#: What a job id becomes whose own part named an address.
 _NAMELESS = "message:{account}:erased:{digest}"
 
 

@@ -59,14 +59,18 @@ def withdraw_leavers(subscriber_ids: list[int]) -> int:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql.READ_COMMITTED)
             if try_shared(cursor, [campaign_id]):
-                continue  # somebody who leaves does not wait; the hand-over finds it anyway
+                continue  # nobody waits for a decision; the hand-over finds it anyway
             people = {"campaign": campaign_id, "subscribers": subscriber_ids}
+            # Waits for a chunk that is being built, where somebody moved.
             cursor.execute(sql.HOLD_BUILD, people)
+            held = cursor.fetchone() is not None
             cursor.execute(sql.LOCK_LEAVERS, people)
-            with contextlib.suppress(IntegrityError), transaction.atomic():
-                # Somebody else's row may have come under the new address at this moment.
-                cursor.execute(sql.FOLLOW_MOVED, people)
-            cursor.execute(sql.WITHDRAW_LEAVERS, people)
+            if held:
+                with contextlib.suppress(IntegrityError), transaction.atomic():
+                    # Somebody else's row may have come under the new address at this moment.
+                    cursor.execute(sql.FOLLOW_MOVED, people)
+            # Who moves just now is left to the call that follows that.
+            cursor.execute(sql.WITHDRAW_LEAVERS, {**people, "moved": held})
             rows = cursor.fetchall()
             events.record(
                 cursor,

@@ -83,18 +83,18 @@ UPDATE {SEND} s SET email = found.email FROM found WHERE s.id = found.id"""
 # recipient, and not the one whose row still has it.
 FOLLOW_ALL_MOVED = FOLLOW_MOVED.replace(" AND s.subscriber_id = ANY(%(subscribers)s::bigint[])", "")
 
-# The same findings in the same order as at the hand-over.
+# The last four findings of the hand-over, in the same order.
 WITHDRAW_LEAVERS = f"""
 WITH found AS MATERIALIZED (
     SELECT s.id, CASE
-        WHEN p.status IS DISTINCT FROM 'confirmed' THEN 'unsubscribed'
+        WHEN p.status <> 'confirmed' THEN 'unsubscribed'
         WHEN NOT EXISTS (
             SELECT 1 FROM {MEMBERSHIP} m JOIN {INCLUDE} i ON i.segment_id = m.segment_id
             WHERE i.campaign_id = s.campaign_id AND m.subscriber_id = p.id
               AND m.left_at IS NULL) THEN 'left'
         WHEN {PERSON_PAUSED} THEN 'paused'
-        WHEN {PERSON_MOVED} THEN 'moved' END AS why
-    FROM {SEND} s LEFT JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
+        WHEN %(moved)s AND {PERSON_MOVED} THEN 'moved' END AS why
+    FROM {SEND} s JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
     WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = ANY(%(subscribers)s::bigint[])
       AND s.status IN ('queued', 'retry')
     ORDER BY s.id FOR NO KEY UPDATE OF s

@@ -79,7 +79,8 @@ WHERE id = ANY(%(ids)s::bigint[]) AND status = 'sent' AND reason = 'treated_as_s
 MARK_APPLIED = f"""
 UPDATE {PROVIDER_EVENT} e SET applied_at = clock_timestamp(), result = o.result,
     recipient = CASE WHEN o.erased THEN '' ELSE e.recipient END,
-    text = CASE WHEN o.erased THEN '' ELSE e.text END
+    text = CASE WHEN o.erased THEN '' ELSE e.text END,
+    job_id = CASE WHEN o.erased AND position('@' IN e.job_id) > 0 THEN '' ELSE e.job_id END
 FROM unnest(%(ids)s::bigint[], %(results)s::text[], %(erased)s::boolean[])
     AS o(id, result, erased)
 WHERE e.id = o.id"""

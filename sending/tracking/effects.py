@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.db.models.functions import Collate
+
 from subscribers.consent import unsubscribe
 from subscribers.models import Subscriber, Suppression
 from subscribers.suppression import Entry, suppress_all
@@ -284,7 +286,7 @@ def _write_people(effects: _Effects) -> None:
             leaving.setdefault(send.subscriber_id, evidence)
     # People before the list, as everybody locks them who unsubscribes or erases.
     people = Subscriber.objects.select_for_update(of=("self",), no_key=True)
-    leavers = list(people.filter(pk__in=leaving).order_by("pk"))
+    leavers = list(people.filter(pk__in=leaving).order_by(Collate("email_lower", "C")))
     suppress_all(entries.values())
     for person in leavers:
         unsubscribe(person, evidence=leaving[person.pk])

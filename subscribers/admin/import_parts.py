@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
@@ -40,7 +40,7 @@ class ImportPages(admin.ModelAdmin):
         whoever comes next."""
         try:
             jobs.run(job.pk, budget=budget)
-        except OperationalError:
+        except (OperationalError, InterfaceError):
             self.message_user(
                 request,
                 "The connection to the database was lost. Nothing of the import is lost: it goes "

@@ -98,7 +98,7 @@ def import_file(
         ending = "rejects-dry-run" if dry_run else "rejects"
         rejects = place.with_name(f"{place.name}.{ending}.csv")
     if rejects is not None:
-        _refuse_reject_file(rejects, place)
+        refuse_reject_file(rejects, place)
     work = _Work(rejects, progress, stopping)
     try:
         with sources.opened(place if place is not None else source) as binary:  # type: ignore[arg-type]
@@ -122,16 +122,22 @@ def import_file(
     return found
 
 
-def _stopped(error: Exception, last: Step | None) -> str:
-    why = (str(error).strip().splitlines() or ["no answer"])[0].rstrip(".")
+def _what_is_in(last: Step | None) -> str:
     writing = last is not None and last.phase == "writing" and last.done
     done = f"{last.done} of {last.total} rows" if last is not None and writing else "No rows"
+    return f"{done} are in"
+
+
+def _stopped(error: Exception, last: Step | None) -> str:
+    why = (str(error).strip().splitlines() or ["no answer"])[0].rstrip(".")
     return (
-        f"The database can't be used ({why}). {done} are in; the same command goes on from there."
+        f"The database can't be used ({why}). {_what_is_in(last)}; the same command goes on from "
+        "there."
     )
 
 
-def _refuse_reject_file(rejects: Path, source: Path | None) -> None:
+def refuse_reject_file(rejects: Path, source: Path | None) -> None:
+    """Raises ``ImportRefused``: it would replace the file itself, or can't be written."""
     if _same(rejects, source):
         raise ImportRefused(f"{rejects} can't be the reject file: it is the file to be imported.")
     why = why_not_writable(rejects)
@@ -237,20 +243,27 @@ class _Work:
         return found
 
     def _run(self, job_id: int, runner: uuid.UUID) -> None:
+        work = running.Run(
+            job_id,
+            runner,
+            self._opened,
+            may_change=True,
+            stopping=self.stopping,
+            progress=self.progress,
+            keep=True,
+        )
         try:
-            if not running.Run(
-                job_id,
-                runner,
-                self._opened,
-                may_change=True,
-                stopping=self.stopping,
-                progress=self.progress,
-                keep=True,
-            ).to_end():
-                raise ImportStopped("Stopped. The same command goes on where it stopped.")
-        except ImportRefused as error:
-            why = running.refuse(job_id, runner, error)
-            raise ImportRefused(why) from error
+            try:
+                ended = work.to_end()
+            except ImportRefused as error:
+                why = running.refuse(job_id, runner, error)
+                raise ImportRefused(why) from error
+            if not ended:
+                raise ImportStopped(
+                    f"Stopped. {_what_is_in(self.last)}; the same command goes on where it stopped."
+                )
+        except ImportRefused:
+            raise
         except Canceled:
             pass
         except Lost:

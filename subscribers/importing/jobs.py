@@ -166,13 +166,16 @@ def run(
         deadline=None if budget is None else time.monotonic() + budget,
         stopping=stopping,
         progress=progress,
+        # The command that has the file is told how it ended.
+        keep=not uploaded,
     )
     try:
-        if work.to_end():
+        try:
+            if work.to_end():
+                return True
+        except ImportRefused as error:
+            running.refuse(job_id, runner, error)
             return True
-    except ImportRefused as error:
-        running.refuse(job_id, runner, error)
-        return True
     except Canceled:
         return True
     except (Lost, running.NoFile):

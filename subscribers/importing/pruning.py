@@ -35,9 +35,11 @@ SELECT id FROM staged WHERE id IS NOT NULL AND NOT EXISTS (
 _THEN = f"now() - interval '{ABANDONED.days} days'"
 _FORGOTTEN = f"""
 SELECT id FROM {sql.JOB} j
-WHERE (status = '{Status.DRAFT.value}' AND created < {_THEN})
+WHERE ((status = '{Status.DRAFT.value}' AND created < {_THEN})
     OR (status = '{Status.QUEUED.value}' AND COALESCE(lease_until, started, created) < {_THEN}
-        AND NOT EXISTS (SELECT 1 FROM {sql.CHUNK} c WHERE c.job_id = j.id))"""
+        AND NOT EXISTS (SELECT 1 FROM {sql.CHUNK} c WHERE c.job_id = j.id)))"""
+# Somebody may have gone on with it since.
+_STILL = f"{_FORGOTTEN} AND id = %s FOR NO KEY UPDATE SKIP LOCKED"
 
 
 def prune() -> None:
@@ -57,13 +59,9 @@ def prune() -> None:
 
 
 def _give_up(job_id: int) -> None:
-    with transaction.atomic():
-        job = (
-            ImportJob.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
-            .select_related("account", "segment")
-            .filter(pk=job_id, status__in=[Status.DRAFT, Status.QUEUED])
-            .first()
-        )
-        if job is not None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_STILL, [job_id])
+        if cursor.fetchone():
+            job = ImportJob.objects.select_related("account", "segment").get(pk=job_id)
             why = f"Nobody went on with it for {ABANDONED.days} days."
             running.end(job, Status.CANCELED, error=why, by_name="Sendonce")

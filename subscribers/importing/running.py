@@ -95,6 +95,7 @@ class Run:
                 counts=job.counts,
                 file_size=job.file_size,
                 progress=self.progress,
+                dry=self.dry,
             )
             return staging.run(self._out_of_time, lambda: self._check(binary, job))
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..addresses import AddressError, canonical, lower
-from ..suppression import erased_among
+from ..suppression import erased_among, hold_erasing
 from ..tabular import BadRecord, Plan, RowError, Table
 from . import sql
 from .leases import Lost, advance, holding
@@ -54,6 +54,7 @@ class Staging:
         counts: dict[str, Any],
         file_size: int,
         progress: Progress | None,
+        dry: bool = False,
     ) -> None:
         self.job_id = job_id
         self.account_id = account_id
@@ -65,6 +66,7 @@ class Staging:
         self.bad = counts.get("bad", 0)
         self.file_size = file_size
         self.progress = progress
+        self.dry = dry
         self._staged_line = staged_line
         self._good: list[str] = []
         self._rejects: list[tuple[int, str, list[str]]] = []
@@ -129,6 +131,9 @@ class Staging:
             for _, _, cells in self._rejects
         ]
         every = set().union(*named)
+        if every and not self.dry:
+            # One that commits before this batch is seen; one that comes later finds its rejects.
+            hold_erasing(self.account_id)
         erased = erased_among(self.account_id, every) if every else set()
         lines = []
         for (line, reason, cells), names in zip(self._rejects, named, strict=True):

@@ -10,7 +10,7 @@ from enum import Enum
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Collate, Now
 
 from .. import hooks
 from ..addresses import lower, normalize
@@ -66,8 +66,8 @@ def change_address(signup: Signup) -> AddressChange:
     The person keeps everything but the address. Where the new one is another person's of the
     account, that one is confirmed and joins the segments, and the old one is unsubscribed. As
     any double opt-in it lifts what ``releasing.lift`` does. A notice to the old address is queued
-    with it; rows of running campaigns follow the person, or are withdrawn where they were tried at
-    the old address.
+    with it; rows of running campaigns follow the person, or are withheld as ``moved`` where they
+    were claimed or tried already, or where this process dies before it comes to them.
     """
     if signup.subscriber_id is None or signup.email is None:
         return AddressChange.ENDED
@@ -119,8 +119,9 @@ def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:
     found = (
         Subscriber.objects.filter(Q(pk=person_id, account_id=signup.account_id) | same_address)
         .select_related("account")
-        .order_by("email_lower")
-        .select_for_update(of=("self",))
+        .order_by(Collate("email_lower", "C"))
+        # As an import orders them, and as a build's foreign keys allow.
+        .select_for_update(of=("self",), no_key=True)
     )
     people = {person.pk: person for person in found}
     old = people.pop(person_id, None)

@@ -33,7 +33,7 @@ class ImportJob(models.Model):
     file_name = models.CharField(max_length=255)
     file_size = models.BigIntegerField(default=0, help_text="Bytes; 0: not known.")
     file_digest = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the file.")
-    #: How it is read (``subscribers.importing.options.Options`` as JSON): format, encoding,
+    #: How it is read (``subscribers.tabular.Options`` as JSON): format, encoding,
     #: delimiter, sheet, mapping of columns, what becomes of known people, consent.
     options = models.JSONField(default=dict)
     #: The header and the first rows, for the mapping page.

@@ -116,19 +116,21 @@ def forget_rejects(account: Account, address: PersonAddress) -> int:
 
 def forget_imports(account: Account, address: PersonAddress) -> int:
     """Rows of previews, words of errors, and what ended imports have left. Those that are queued
-    refuse the person by themselves, and end without their rows."""
-    jobs = ImportJob.objects.filter(account=account)
+    refuse the person by themselves, and end without their rows: a runner holds their job first and
+    waits for erasures then, and must not be waited for here."""
+    jobs = ImportJob.objects.filter(account=account).exclude(status=ImportJob.Status.QUEUED)
     changed = []
-    for job in naming(jobs, address, "preview", "error", "cursor").iterator(_BATCH):
+    held = jobs.select_for_update(of=("self",), no_key=True).order_by("pk")
+    for job in naming(held, address, "preview", "error", "cursor").iterator(_BATCH):
         before = (job.preview, job.error, job.cursor)
         job.preview = address.without_rows(job.preview)
         job.error = address.cut_out(job.error)
-        if job.cursor in address.forms and job.status != ImportJob.Status.QUEUED:
+        if job.cursor in address.forms:
             job.cursor = ""
         if before != (job.preview, job.error, job.cursor):
             changed.append(job)
     ImportJob.objects.bulk_update(changed, ["preview", "error", "cursor"], batch_size=_BATCH)
-    ended = list(jobs.exclude(status=ImportJob.Status.QUEUED).values_list("pk", flat=True))
+    ended = list(jobs.values_list("pk", flat=True))
     staged = ImportRow.objects.filter(job__in=ended, email_lower__in=address.forms)
     return len(changed) + staged.delete()[0]
 

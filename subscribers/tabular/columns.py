@@ -130,14 +130,15 @@ class Names:
 
     def __init__(self, definitions: Iterable[Named] = ()) -> None:
         self._keys: set[str] = set()
-        self._folded: dict[str, str] = {}
         labels: dict[str, list[str]] = {}
         for definition in definitions:
             self._keys.add(definition.key)
             for name in {fold(definition.key), fold(definition.label)} - {""}:
                 labels.setdefault(name, []).append(definition.key)
         # A name that two share tells nothing.
-        self._folded = {name: keys[0] for name, keys in labels.items() if len(keys) == 1}
+        self._folded: dict[str, str] = {
+            name: keys[0] for name, keys in labels.items() if len(keys) == 1
+        }
 
     def meaning(self, name: str) -> str:
         """The target, ``""``: the name says none."""

@@ -309,7 +309,7 @@ def test_sigterm_ends_it_in_order_and_the_next_run_goes_on_at_once(
     make_account("ended")
     code = importers.run("ended", point=point, count=count, by="SIGTERM")
     assert code == 2, importers.log.read_text()
-    assert "The same command goes on" in importers.log.read_text()
+    assert "are in; the same command goes on" in importers.log.read_text()
     assert ImportJob.objects.get(account__slug="ended").lease_until is None
     assert importers.run("ended") == 0, importers.log.read_text()
     assert what_is_left(importers, "ended") == undisturbed

@@ -87,3 +87,24 @@ def test_of_two_changes_at_once_the_row_follows_the_later() -> None:
         first.result()
     send.refresh_from_db()
     assert (send.status, send.email) == ("queued", "c@example.org")
+
+
+def test_somebody_who_moves_while_they_are_withdrawn_for_another_reason_is_left_to_that() -> None:
+    """The other call found nobody who had moved, so it holds no build back: it must not move the
+    row, and must not close it either."""
+    campaign = campaign_to(0)
+    ann = member(campaign, email="a@example.org")
+    waiting = row(campaign, subscriber=ann)
+    with Race() as race:
+        with transaction.atomic():
+            Send.objects.select_for_update(no_key=True).get(pk=waiting.pk)
+            other = race.start(lambda: withdraw_leavers([ann.pk]))
+            other.wait_until_blocked()
+            mine = Subscriber.objects.filter(pk=ann.pk)
+            race.start(lambda: mine.update(email="x@example.org")).result()
+        assert other.result() == 0
+    waiting.refresh_from_db()
+    assert (waiting.status, waiting.email) == ("queued", "a@example.org")
+    withdraw_leavers([ann.pk])
+    waiting.refresh_from_db()
+    assert (waiting.status, waiting.email) == ("queued", "x@example.org")

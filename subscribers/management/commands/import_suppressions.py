@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from subscribers.command_line import REFUSED, account_named, who, write_private
 from subscribers.forms.suppressions import BY_HAND
+from subscribers.importing.files import refuse_reject_file
 from subscribers.suppressing.files import FileReport, Reject, import_file
 from subscribers.tabular import ImportRefused
 from subscribers.tabular.guarding import guard
@@ -53,6 +54,8 @@ class Command(BaseCommand):
         rejects: list[Reject] = []
         keep = rejects.append if options["reject_file"] else None
         try:
+            if options["reject_file"]:
+                refuse_reject_file(Path(options["reject_file"]), path)
             with path.open("rb") as binary:
                 report = import_file(
                     binary,
