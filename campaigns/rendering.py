@@ -60,23 +60,24 @@ def build_context(
 
 
 class Renderer:
-    """The templates of one content, compiled once; renders from any thread.
+    """The templates of one content, compiled once; renders from any thread. ``html`` is None
+    for a text-only message.
 
     Raises ``RenderError`` when the content itself doesn't compile.
     """
 
     def __init__(self, content: Renderable) -> None:
-        self._subject = _compiled(content.subject, "subject", html=False)
-        self._html = _compiled(content.html, "html", html=True) if content.html else None
-        self._text = _compiled(content.text, "text", html=False)
+        self.subject = _compiled(content.subject, "subject", html=False)
+        self.html = _compiled(content.html, "html", html=True) if content.html else None
+        self.text = _compiled(content.text, "text", html=False)
 
     def render(self, context: Mapping[str, Any]) -> Rendered:
         """One person's message; missing fields are empty. Raises ``RenderError``."""
         try:
             return Rendered(
-                subject=one_line(self._subject.render(context)),
-                html=self._html.render(context) if self._html else "",
-                text=self._text.render(context),
+                subject=one_line(self.subject.render(context)),
+                html=self.html.render(context) if self.html else "",
+                text=self.text.render(context),
             )
         except SandboxError as error:
             raise RenderError(str(error)) from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from campaigns.models import Content
 from campaigns.rendering import Renderer, build_context
 from subscribers.tokens import Links
 
+from .compiled import CompiledMessage
 from .installation import namespace
 from .messages import Envelope, SendMessage, build_message
 from .queue import Claimed
@@ -22,18 +24,21 @@ from .transports import Prepared, Transport
 
 #: Contents kept compiled in a process; the one used least lately goes first.
 KEPT = 64
+_LINKS = frozenset({"preferences_url", "web_url"})
 
 
 class ComposeError(Exception):
     """This row's message can't be made; the reason is what staff read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Loaded:
     """One content, its templates compiled, or why they do not compile."""
 
     content: Content
     renderer: Renderer | Exception
+    #: By campaign (None: transactional), for transports that take bytes; made when first needed.
+    compiled: dict[int | None, CompiledMessage] = field(default_factory=dict)
 
 
 class Composer:
@@ -95,6 +100,8 @@ class Composer:
         if isinstance(renderer, Exception):
             raise ComposeError(f"the content does not compile: {renderer}")
         try:
+            if over.takes_bytes and row.frozen is None and not over.deduplicates:
+                return self._written(row, found, renderer, name)
             made_of = row.frozen or self._made_of(row, content)
             if over.deduplicates and row.frozen is None:
                 # As it will come back from the database.
@@ -102,7 +109,7 @@ class Composer:
             message = self._compose(row, content, renderer, name, made_of)
             if over.takes_bytes:
                 sender, data = message_bytes(message)
-                return Prepared(sender, row.email, data)
+                return Prepared(sender, row.email, data, stuffed=True)
             over.prepare(
                 message,
                 job_id=row.job_id,
@@ -117,23 +124,26 @@ class Composer:
         except Exception as error:
             raise ComposeError(f"the message could not be made: {error}") from error
 
+    def _written(self, row: Claimed, found: Loaded, renderer: Renderer, name: UUID) -> Prepared:
+        """The message as bytes; the same that ``_compose`` makes, as far as anybody reads it."""
+        compiled = found.compiled.get(row.campaign_id)
+        if compiled is None:  # two lanes may make it at the same time: they are equal
+            compiled = found.compiled[row.campaign_id] = CompiledMessage(
+                found.content, renderer, namespace=name, campaign_id=row.campaign_id
+            )
+        context, leave = self._context(row, found.content, compiled.reads)
+        data = compiled.write(
+            to=row.email,
+            job_id=row.job_id,
+            date=datetime.now(UTC).replace(microsecond=0),
+            context=context,
+            unsubscribe_url=leave,
+        )
+        return Prepared(compiled.envelope_from, row.email, data, stuffed=True)
+
     def _made_of(self, row: Claimed, content: Content) -> dict[str, Any]:
         """All that goes into the message beside the content: plain data."""
-        leave = ""
-        if row.campaign_id is not None:
-            subscriber_id = row.subscriber_id or 0
-            links = self._links = self._links or Links()
-            leave = links.unsubscribe(subscriber_id, row.campaign_id)
-            context = build_context(
-                email=row.email,
-                attributes=row.attributes,
-                account_fields=content.account_fields,
-                unsubscribe_url=leave,
-                preferences_url=links.preferences(subscriber_id, row.campaign_id),
-                web_url=links.web(subscriber_id, row.campaign_id),
-            )
-        else:
-            context = {**(row.context or {}), "email": row.email, "account": content.account_fields}
+        context, leave = self._context(row, content, _LINKS)
         return {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "context": context,
@@ -141,6 +151,27 @@ class Composer:
             "account_slug": content.account.slug,
             "account_name": content.account.name,
         }
+
+    def _context(
+        self, row: Claimed, content: Content, reads: Container[str]
+    ) -> tuple[dict[str, Any], str]:
+        """What the templates see, and the link of the header. A link that they do not read is
+        blank: to sign one takes as long as to encode a part."""
+        account = content.account_fields
+        if row.campaign_id is None:
+            return {**(row.context or {}), "email": row.email, "account": account}, ""
+        links = self._links = self._links or Links()
+        ids = row.subscriber_id or 0, row.campaign_id
+        leave = links.unsubscribe(*ids)
+        context = build_context(
+            email=row.email,
+            attributes=row.attributes,
+            account_fields=account,
+            unsubscribe_url=leave,
+            preferences_url=links.preferences(*ids) if "preferences_url" in reads else "",
+            web_url=links.web(*ids) if "web_url" in reads else "",
+        )
+        return context, leave
 
     def _compose(
         self,

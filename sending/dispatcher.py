@@ -8,6 +8,7 @@ import threading
 from functools import partial
 
 from campaigns.models import Campaign
+from subscribers.conf import conf
 
 from . import clock
 from .connections import LOST
@@ -20,8 +21,10 @@ log = logging.getLogger("sendonce.sender")
 
 #: No claim is smaller than this many rows unless less is wanted anyway.
 SMALLEST_CLAIM = 4
-#: Seconds between two looks at which campaigns are open, while there is work.
+#: Seconds between two looks at which campaigns are open, while there is work; and at least, when
+#: somebody says that there is something new.
 REFRESH = 0.5
+REFRESH_AT_NEWS = 0.05
 
 
 class Dispatcher(threading.Thread):
@@ -32,7 +35,7 @@ class Dispatcher(threading.Thread):
         self.shared = shared
         self.lanes = lanes
         self.rotation = Rotation()
-        self._refresh_at = 0.0
+        self._refreshed_at = float("-inf")
         self._refreshed = False
         self._aliases: dict[int, str] = {}
         self._accounts: dict[int, int] = {}
@@ -55,8 +58,7 @@ class Dispatcher(threading.Thread):
                 continue
             if claimed == 0:
                 shared.wake_dispatcher.wait(shared.poll * random.uniform(0.7, 1.0))
-                shared.wake_dispatcher.clear()
-                self._refresh_at = 0.0
+                self._refreshed_at = float("-inf")
 
     def step(self) -> int:
         """Top up what is ready, of every transport that has room; returns how many rows were
@@ -67,24 +69,12 @@ class Dispatcher(threading.Thread):
         shared = self.shared
         wanted = self._wanted()
         level = max(1, wanted // 2)
+        rows: list[Claimed] = []
         with shared.pool.lend():
             self._refresh()
             crowded = shared.ready.crowded(level)
-            closed = crowded | shared.limits.unreachable()
-            held = shared.limits.held_accounts()
-            rows = claim(
-                self.rotation,
-                worker_id=shared.worker_id,
-                total=max(SMALLEST_CLAIM, wanted - level),
-                lease=shared.lease,
-                margin=shared.margin,
-                blocked=self._accounts_without_room(closed),
-                closed=closed | shared.pauses.aliases,
-                transactional=shared.campaign_id is None,
-                skip={c for c, alias in self._aliases.items() if alias in closed}
-                | {c for c, account in self._accounts.items() if account in held}
-                | shared.parked_now(),
-            )
+            if not crowded >= set(conf.TRANSPORTS):
+                rows = self._claim(max(SMALLEST_CLAIM, wanted - level), crowded)
         shared.ready.put((r.alias, r) for r in rows)
         self._return_blocked()
         self._return_closed()
@@ -92,6 +82,24 @@ class Dispatcher(threading.Thread):
             shared.ready.wait_for_room(crowded, level, 0.25)
             return -1
         return len(rows)
+
+    def _claim(self, total: int, crowded: set[str]) -> list[Claimed]:
+        shared = self.shared
+        closed = crowded | shared.limits.unreachable()
+        held = shared.limits.held_accounts()
+        return claim(
+            self.rotation,
+            worker_id=shared.worker_id,
+            total=total,
+            lease=shared.lease,
+            margin=shared.margin,
+            blocked=self._accounts_without_room(closed),
+            closed=closed | shared.pauses.aliases,
+            transactional=shared.campaign_id is None,
+            skip={c for c, alias in self._aliases.items() if alias in closed}
+            | {c for c, account in self._accounts.items() if account in held}
+            | shared.parked_now(),
+        )
 
     def _accounts_without_room(self, closed: set[str]) -> list[int]:
         pauses = self.shared.pauses
@@ -104,10 +112,13 @@ class Dispatcher(threading.Thread):
 
     def _refresh(self) -> None:
         """Which campaigns are open: looked up twice a second, not at every claim, so that the
-        dry ones of a thousand stay out of the way for a while."""
-        if clock.now() < self._refresh_at:
+        dry ones of a thousand stay out of the way for a while; and when there is news, so that a
+        small campaign which begins beside a large one does not wait for that."""
+        news = self.shared.wake_dispatcher
+        if clock.now() < self._refreshed_at + (REFRESH_AT_NEWS if news.is_set() else REFRESH):
             return
-        self._refresh_at = clock.now() + REFRESH
+        news.clear()
+        self._refreshed_at = clock.now()
         campaigns = Campaign.objects.filter(status=Campaign.Status.SENDING)
         if self.shared.campaign_id is not None:
             campaigns = campaigns.filter(pk=self.shared.campaign_id)

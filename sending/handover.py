@@ -16,11 +16,12 @@ from django.db import connection, transaction
 
 from campaigns import lifecycle
 from campaigns.gate import try_shared
-from subscribers.addresses import erased_hashes
+from subscribers.addresses import erased_hashes_of
 
-from . import events, sql
+from . import events, sql, statements
 from .connections import Busy, acknowledged
 from .queue import Claimed
+from .statements import array
 from .withheld import WITHHELD
 
 log = logging.getLogger("sendonce.sender")
@@ -36,6 +37,20 @@ class Handed:
     withheld: dict[int, str] = field(default_factory=dict)
     #: Not looked at, since somebody decides about their campaign just now; still claimed.
     busy: list[Claimed] = field(default_factory=list)
+
+    def split(self, lots: Sequence[Sequence[Claimed]]) -> list[Handed]:
+        """What it says about each of ``lots``, which it is about together."""
+        if len(lots) == 1:
+            return [self]
+        lot_of = {row.id: n for n, lot in enumerate(lots) for row in lot}
+        parts = [Handed() for _ in lots]
+        for row in self.go:
+            parts[lot_of[row.id]].go.append(row)
+        for row in self.busy:
+            parts[lot_of[row.id]].busy.append(row)
+        for row_id, finding in self.withheld.items():
+            parts[lot_of[row_id]].withheld[row_id] = finding
+        return parts
 
 
 def hand_over(
@@ -57,20 +72,21 @@ def hand_over(
     and they must be given back by token.
     """
     handed = Handed()
-    with acknowledged(connection), transaction.atomic(), connection.cursor() as cursor:
+    with acknowledged(connection), transaction.atomic(), statements.cursor() as cursor:
         cursor.execute(sql.DURABLE)
         closed = try_shared(cursor, (r.campaign_id for r in rows if r.campaign_id is not None))
         handed.busy = [r for r in rows if r.campaign_id in closed]
         lot = sorted((r for r in rows if r.campaign_id not in closed), key=lambda r: r.id)
-        ids = [r.id for r in lot]
+        ids = array(r.id for r in lot)
+        hashes = erased_hashes_of(r.email_lower or "" for r in lot)
         cursor.execute(sql.LOCK_ROWS, {"ids": ids})
         cursor.execute(
             sql.HAND_OVER,
             {
                 "ids": ids,
-                "tokens": [r.token for r in lot],
-                "hashes": [",".join(erased_hashes(r.email_lower or "")) for r in lot],
-                "frozen": [_frozen(r) if window > 0 else None for r in lot],
+                "tokens": array(r.token for r in lot),
+                "hashes": array(",".join(keyed) for keyed in hashes),
+                "frozen": array(_frozen(r) if window > 0 else None for r in lot),
                 "lease": lease,
                 "via": via,
                 "window": window,
@@ -126,8 +142,8 @@ def give_back(rows: Sequence[Claimed]) -> int:
 
 
 def _return(lot: list[Claimed], *, from_claimed: bool) -> set[UUID]:
-    ids = [r.id for r in lot]
-    with transaction.atomic(), connection.cursor() as cursor:
+    ids = array(r.id for r in lot)
+    with transaction.atomic(), statements.cursor() as cursor:
         cursor.execute(sql.DURABLE)
         if not from_claimed:
             campaigns = [r.campaign_id for r in lot if r.campaign_id is not None]
@@ -138,7 +154,7 @@ def _return(lot: list[Claimed], *, from_claimed: bool) -> set[UUID]:
             sql.GIVE_BACK,
             {
                 "ids": ids,
-                "tokens": [r.token for r in lot],
+                "tokens": array(r.token for r in lot),
                 "statuses": ["claimed"] if from_claimed else ["sending", "in_doubt"],
             },
         )

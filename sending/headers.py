@@ -8,7 +8,7 @@ values are encoded here and written as they are.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from binascii import b2a_base64
 from functools import lru_cache
 
 import idna
@@ -78,16 +78,15 @@ def encoded_words(text: str, taken: int) -> str:
 
     ``taken``: how much of the first line is used already.
     """
+    data = text.encode()
     words: list[str] = []
-    chunk = b""
-    room = _room(taken)
-    for character in text:
-        piece = character.encode()
-        if chunk and len(chunk) + len(piece) > room:
-            words.append(_word(chunk))
-            chunk, room = b"", _room(1)
-        chunk += piece
-    words.append(_word(chunk))
+    start, room = 0, _room(taken)
+    while not words or start < len(data):
+        end = start + room
+        while end < len(data) and data[end] & 0xC0 == 0x80:  # inside a character
+            end -= 1
+        words.append(_word(data[start:end]))
+        start, room = end, _WHOLE_LINE
     return "\n ".join(words)
 
 
@@ -145,8 +144,11 @@ def _room(taken: int) -> int:
     return max(4, (min(75, LINE - taken) - len("=?utf-8?b??=")) // 4 * 3)
 
 
+_WHOLE_LINE = _room(1)
+
+
 def _word(chunk: bytes) -> str:
-    return f"=?utf-8?b?{b64encode(chunk).decode()}?="
+    return f"=?utf-8?b?{b2a_base64(chunk, newline=False).decode()}?="
 
 
 def _fold(value: str, taken: int) -> str | None:

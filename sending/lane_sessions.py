@@ -27,10 +27,13 @@ class LaneSessions:
         return self._sessions[alias]
 
     def road(self, alias: str) -> Transport:
-        """The transport. Raises ``UnknownTransport``."""
+        """The transport, which knows its ``via``. Raises ``UnknownTransport``."""
         found = self._roads.get(alias)
         if found is None:
-            found = self._roads[alias] = transport(alias)
+            made = transport(alias)
+            # It asks the database, once; nobody who has no connection in hand shall.
+            self._shared.insist(lambda: made.via, "installation")
+            found = self._roads[alias] = made
         return found
 
     def open(self, alias: str) -> bool:

@@ -17,7 +17,7 @@ from . import clock
 from .answers import unnamed_answer
 from .compose import ComposeError
 from .connections import LOST
-from .handover import give_back, hand_over
+from .handover import give_back
 from .health import is_error
 from .lane_sessions import LaneSessions
 from .lot import LotSize
@@ -123,8 +123,7 @@ class Lane(threading.Thread):
             return
         started = clock.now()
         try:
-            with shared.pool.lend():
-                handed = hand_over(rows, lease=shared.lease, via=over.via, window=over.window)
+            handed = shared.desks.hand_over(rows, over)
         except LOST as error:
             log.warning(
                 "hand-over not acknowledged, nothing was sent",
@@ -235,7 +234,7 @@ class Lane(threading.Thread):
                 or (done and _is_stale(lot.permitted_at, now))
             ):
                 break
-            if not session.is_open:
+            if not session.seems_open:
                 # Used up, or closed by the relay. To open another may take long: the clock is
                 # asked again before the message starts.
                 try:
@@ -341,7 +340,7 @@ class Lane(threading.Thread):
                 )
             )
         known = {s.send_id for s in settlements}
-        self._settle(settlements)
+        self._settle(settlements, alone=True)
         self._return([r for r in lot.rows.values() if r.id not in known])
         self.shared.ready.release(lot.rows.values())
 
@@ -353,13 +352,17 @@ class Lane(threading.Thread):
 
     # --- effects that must not be lost -------------------------------------------------------
 
-    def _settle(self, settlements: list[Settlement]) -> None:
+    def _settle(self, settlements: list[Settlement], *, alone: bool = False) -> None:
+        """Write outcomes. ``alone``: not together with other lanes', of which one may hang."""
         if not settlements:
             return
         shared = self.shared
-        became = shared.insist(
-            lambda: settle(settlements, doubt_wait=shared.doubt_wait), "outcomes"
-        )
+        if alone:
+            became = shared.insist(
+                lambda: settle(settlements, doubt_wait=shared.doubt_wait), "outcomes"
+            )
+        else:
+            became = shared.persist(lambda: shared.desks.settle(settlements), "outcomes")
         # Kept only now: the heartbeat forgets what was kept before its own durable commit.
         shared.journal.keep(settlements)
         shared.tally.settled(became)

@@ -111,10 +111,13 @@ def classify(
     ``code`` None means that no valid reply came. An unknown stage is taken for doubt, the only
     reading that can neither lose a message nor send it twice.
     """
-    try:
-        reached = Stage(str(stage).lower())
-    except ValueError:
-        return Verdict(Outcome.IN_DOUBT, Reason.UNCLASSIFIED, known=False)
+    if isinstance(stage, Stage):
+        reached = stage
+    else:
+        try:
+            reached = Stage(str(stage).lower())
+        except ValueError:
+            return Verdict(Outcome.IN_DOUBT, Reason.UNCLASSIFIED, known=False)
     number = _code(code)
     if number is not None and number < 300 and reached in _LAST:
         return ACCEPTED  # most messages, most of the time: not a word has to be read

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from . import clock, sql
+from . import clock, sql, statements
 from .outcomes import MAX_ATTEMPTS
 
 log = logging.getLogger("sendonce.sender")
@@ -125,7 +125,7 @@ def claim(
     common = {"worker": worker_id, "lease": lease}
     found: list[tuple[Any, ...]] = []
     chosen, marks, each = rotation.turn(total, skip)
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), statements.cursor() as cursor:
         cursor.execute(sql.RELAXED)
         if transactional:
             cursor.execute(

@@ -46,11 +46,16 @@ class NotOpen(TransportFailure):
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A message that is already bytes (RFC 5322), with its envelope; only our own SMTP backend
-    takes it."""
+    takes it.
+
+    ``stuffed``: ``data`` is what stands between DATA and the final dot (``wire_body``): all lines
+    end in CRLF, and those that begin with a dot have a second one. It is not looked at again.
+    """
 
     envelope_from: str
     recipient: str
     data: bytes
+    stuffed: bool = False
 
 
 class Session(Protocol):
@@ -61,6 +66,11 @@ class Session(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether the next message can start at once; opening may take minutes."""
+
+    @property
+    def seems_open(self) -> bool:
+        """The same as far as is known without asking: ``send`` looks itself, and raises
+        ``NotOpen``."""
 
     def open(self) -> None:
         """Connect and authenticate. Raises ``TransportFailure``."""
@@ -88,6 +98,10 @@ class SMTPSession:
     def is_open(self) -> bool:
         return self._backend.is_ready
 
+    @property
+    def seems_open(self) -> bool:
+        return self._backend.is_open
+
     def open(self) -> None:
         try:
             if self._backend.is_open and not self._backend.is_ready:
@@ -102,7 +116,11 @@ class SMTPSession:
                 envelope_from, data = message_bytes(message)
                 message = Prepared(envelope_from, recipient_of(message), data)
             return self._backend.deliver(
-                message.envelope_from, message.recipient, message.data, reconnect=False
+                message.envelope_from,
+                message.recipient,
+                message.data,
+                is_stuffed=message.stuffed,
+                reconnect=False,
             )
         except StaleConnection as failure:
             raise NotOpen(failure.answer) from failure
@@ -134,6 +152,10 @@ class BackendSession:
 
     @property
     def is_open(self) -> bool:
+        return self._open
+
+    @property
+    def seems_open(self) -> bool:
         return self._open
 
     def open(self) -> None:

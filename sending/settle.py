@@ -17,7 +17,7 @@ from subscribers.conf import conf
 from subscribers.models import Suppression
 from subscribers.suppression import Entry, suppress_all
 
-from . import events, sql
+from . import events, sql, statements
 from .answers import said
 from .connections import Busy
 from .handover import reopen_for_row
@@ -25,6 +25,7 @@ from .models import Send
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, retry_delay
 from .queue import Claimed
 from .replies.wait_hints import wait_hint
+from .statements import array
 from .withheld import WITHHELD
 
 log = logging.getLogger("sendonce.sender")
@@ -143,15 +144,18 @@ def settle(
     others = [s for s in todo if s.outcome != Outcome.SENT]
     durable = durable or any(s.suppress or _ended_full(s) for s in others)
     became: dict[int, str] = {}
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), statements.cursor() as cursor:
         cursor.execute(sql.DURABLE if durable else sql.RELAXED)
         if try_shared(cursor, (s.campaign_id for s in todo if s.campaign_id is not None)):
             raise Busy("a decision about the campaign is under way")
-        cursor.execute(sql.LOCK_ROWS, {"ids": [s.send_id for s in todo]})
+        cursor.execute(sql.LOCK_ROWS, {"ids": array(s.send_id for s in todo)})
         if accepted:
             cursor.execute(
                 sql.ACCEPT,
-                {**_columns(accepted), "message_ids": [s.answer.message_id for s in accepted]},
+                {
+                    **_columns(accepted),
+                    "message_ids": array(s.answer.message_id for s in accepted),
+                },
             )
             became.update(dict.fromkeys((r[0] for r in cursor.fetchall()), str(Outcome.SENT)))
         if others:
@@ -159,9 +163,9 @@ def settle(
                 sql.REFUSE,
                 {
                     **_columns(others),
-                    "outcomes": [s.outcome for s in others],
-                    "delays": [s.delay for s in others],
-                    "reasons": [s.reason for s in others],
+                    "outcomes": array(s.outcome for s in others),
+                    "delays": array(s.delay for s in others),
+                    "reasons": array(s.reason for s in others),
                     "doubt_wait": doubt_wait,
                 },
             )
@@ -226,14 +230,14 @@ def _dead(account_id: int, email: str, answer: Answer) -> Entry:
     return Entry(account_id, email, Suppression.Reason.HARD_BOUNCE, evidence[:500])
 
 
-def _columns(settlements: Sequence[Settlement]) -> dict[str, list[object]]:
+def _columns(settlements: Sequence[Settlement]) -> dict[str, str]:
     return {
-        "ids": [s.send_id for s in settlements],
-        "tokens": [s.token for s in settlements],
-        "stages": [str(s.answer.stage) for s in settlements],
-        "codes": [s.answer.code for s in settlements],
-        "enhanced": [s.answer.enhanced[:20] for s in settlements],
-        "texts": [s.answer.text[:500] for s in settlements],
+        "ids": array(s.send_id for s in settlements),
+        "tokens": array(s.token for s in settlements),
+        "stages": array(s.answer.stage for s in settlements),
+        "codes": array(s.answer.code for s in settlements),
+        "enhanced": array(s.answer.enhanced[:20] for s in settlements),
+        "texts": array(s.answer.text[:500] for s in settlements),
     }
 
 

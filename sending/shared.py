@@ -14,6 +14,7 @@ from campaigns.errors import GateBusy
 from . import clock, cluster, health
 from .compose import Composer
 from .connections import LOST, Busy, Pool
+from .desks import Desks
 from .doors import Doors
 from .health import Brake
 from .limits.admission import Limits
@@ -53,6 +54,7 @@ class Shared:
     pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE, verify=cluster.check))
     ready: Ready = field(default_factory=Ready)
     doors: Doors = field(init=False)
+    desks: Desks = field(init=False)
     composer: Composer = field(default_factory=Composer)
     pauses: Pauses = field(default_factory=Pauses)
     last_success: LastSuccess = field(default_factory=LastSuccess)
@@ -75,6 +77,7 @@ class Shared:
     def __post_init__(self) -> None:
         self.brake = Brake(self.pauses)
         self.doors = Doors(self.limits.shares)
+        self.desks = Desks(self)
 
     def wake(self) -> None:
         self.wake_dispatcher.set()
@@ -86,11 +89,19 @@ class Shared:
         Waits through a restart of the database. Raises ``Abandoned`` when the process ends
         first; anything but a lost connection propagates.
         """
+
+        def lent() -> T:
+            with self.pool.lend():
+                return write()
+
+        return self.persist(lent, what)
+
+    def persist(self, attempt: Callable[[], T], what: str) -> T:
+        """As ``insist``, for a step that borrows its connection itself."""
         wait = 0.1
         while True:
             try:
-                with self.pool.lend():
-                    return write()
+                return attempt()
             except Busy:
                 # A decision takes milliseconds; no connection is held while we wait for it.
                 if self.abandon.is_set():

@@ -67,11 +67,28 @@ def _parse(text: str):  # type: ignore[no-untyped-def]  # the parser's own token
     return boxes[0]
 
 
+@lru_cache(maxsize=256)
+def sender_mailbox(address: str) -> str:
+    """``mailbox`` of a sender, which many messages have in common."""
+    return mailbox(address)
+
+
 def wire_body(data: bytes) -> bytes:
     """A message as it goes between ``DATA`` and the final dot, which is not part of it.
 
-    Every line ends in CRLF (a bare CR or LF would let a message smuggle a second one in), lines
-    that begin with a dot are stuffed (RFC 5321 4.5.2), and the last line is complete.
+    Its lines are ``whole_lines``, and those that begin with a dot are stuffed (RFC 5321 4.5.2).
+
+    Raises ``ValueError`` when there is nothing to send.
+    """
+    data = whole_lines(data)
+    if data.startswith(b"."):
+        data = b"." + data
+    return data.replace(b"\r\n.", b"\r\n..")
+
+
+def whole_lines(data: bytes) -> bytes:
+    """A message in which every line ends in CRLF, the last one too: a bare CR or LF would let it
+    smuggle a second one in.
 
     Raises ``ValueError`` when there is nothing to send.
     """
@@ -80,11 +97,12 @@ def wire_body(data: bytes) -> bytes:
     ends = data.count(b"\r\n")
     if data.count(b"\n") != ends or data.count(b"\r") != ends:
         data = re.sub(rb"\r\n|\r|\n", b"\r\n", data)
-    if not data.endswith(b"\r\n"):
-        data += b"\r\n"
-    if data.startswith(b"."):
-        data = b"." + data
-    return data.replace(b"\r\n.", b"\r\n..")
+    return data if data.endswith(b"\r\n") else data + b"\r\n"
+
+
+def unstuffed(body: bytes) -> bytes:
+    """What ``wire_body`` was made of, with whole lines."""
+    return (b"\r\n" + body).replace(b"\r\n.", b"\r\n")[2:]
 
 
 def needs_utf8(*addresses: str) -> bool:

@@ -13,8 +13,8 @@ import django
 
 from .answers import Stage, answer
 from .messages import SendMessage
+from .smtp_dialogue import SMTPRefusedLocally
 from .smtp_envelope import mailbox, needs_utf8
-from .smtp_session import SMTPRefusedLocally
 
 #: Headers that go out on one line as they are. The standard library folds a long one or encodes
 #: it as RFC 2047 words; either breaks one-click unsubscribing (RFC 8058) and threading.

@@ -2,21 +2,36 @@
 
 Nothing here knows what a command means. Whoever drives it knows the stage, and that is the point:
 ``smtplib`` raises the same exception whatever was lost, and when.
+
+Every call into the kernel costs microseconds, and lets another lane have the interpreter. So a
+plain socket blocks, and the kernel's own timers (``SO_RCVTIMEO``, ``SO_SNDTIMEO``) end its waits:
+a time-out of Python's would look with ``poll`` before each read and write, and set the socket's
+mode again each time it changes. OpenSSL can't be told to give up by those timers, nor can a socket
+of green threads, and there the time-out is Python's.
 """
 
 from __future__ import annotations
 
+import _socket
 import contextlib
 import select
 import socket
 import ssl
+import struct
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LINE_LIMIT = 8192  # RFC 5321 4.5.3.1.5 says 512; real servers exceed it
 REPLY_LIMIT = 1 << 20
 KEEP_LINES = 64
+#: Seconds after which a call that waits looks at the clock. With one tick for all deadlines the
+#: timer of the socket need not be set for each; only the last part of a deadline is shorter.
+TICK = 5.0
 _CHUNK = 65536
+_SHORTEST = 0.0001  # for the kernel 0 means for ever
+_MORE = getattr(socket, "MSG_MORE", 0)  # Linux
+_AFTER_CODE = (b" ", b"-", b"")
+_CODES = {b"%d" % code: code for code in range(200, 600)}
 
 
 class WireLost(Exception):
@@ -30,8 +45,7 @@ class WireClosed(WireLost):
     """Somebody called ``abort``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A complete reply: its code (200 to 599) and the first ``KEEP_LINES`` lines without it."""
 
     code: int
@@ -47,7 +61,14 @@ class Wire:
 
     def __init__(self) -> None:
         self._sock: socket.socket | None = None
-        self._buffer = bytearray()
+        #: Whether the kernel's timers end its calls.
+        self._has_timers = False
+        #: What was received; the next reply begins at ``_at``.
+        self._buffer = b""
+        self._at = 0
+        #: For how many seconds at most a call into the kernel waits, as it is set.
+        self._patience: float | None = None
+        self._look: select.poll | None = None
         self._aborted = False
         self._ended = False
 
@@ -72,6 +93,9 @@ class Wire:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 sock.connect(address)
+                self._has_timers = isinstance(sock, _socket.socket)
+                self._look = select.poll()
+                self._look.register(sock, select.POLLIN)  # POLLHUP and POLLERR come unasked
                 return
             except OSError as error:
                 problem = error
@@ -87,25 +111,40 @@ class Wire:
     def wrap(self, context: ssl.SSLContext, host: str, timeout: float) -> None:
         """Start TLS on the open connection. Raises ``WireLost``, also for a bad certificate."""
         sock = self._open_socket()
-        if self._buffer:
+        if self._at < len(self._buffer):
             # Plain text sent behind the answer to STARTTLS would be taken for the server's own
             # words under TLS (CVE-2011-0411).
             raise WireLost("unreadable reply: text after the answer to STARTTLS")
         try:
             sock.settimeout(timeout)
             self._sock = context.wrap_socket(sock, server_hostname=host)
+            self._has_timers, self._patience = False, None
         except (OSError, ValueError) as error:
             self.close()
             raise WireLost(f"TLS failed: {self._words(error)}") from error
 
-    def write(self, data: bytes, timeout: float) -> None:
-        """Write all of ``data``; ``timeout`` is for the whole of it. Raises ``WireLost``."""
+    def write(self, data: bytes, timeout: float, *, more: bool = False) -> None:
+        """Write all of ``data``; ``timeout`` (seconds) is for the whole of it.
+
+        ``more``: the rest of a message follows at once. The kernel may keep what fills no packet
+        until then (Linux; for 200 ms at most), so that both go in one packet and wake the other
+        side once. Raises ``WireLost``.
+        """
         sock = self._open_socket()
-        try:
-            sock.settimeout(timeout)
-            sock.sendall(data)
-        except (OSError, ValueError) as error:
-            raise self._lost(error) from error
+        flags = _MORE if more and self._has_timers else 0
+        deadline = time.monotonic() + timeout
+        rest: bytes | memoryview = data
+        while True:
+            self._wait_until(deadline)
+            try:
+                written = sock.send(rest, flags)
+            except (BlockingIOError, TimeoutError):
+                continue  # a tick is over, and nothing of ``rest`` was taken
+            except (OSError, ValueError) as error:
+                raise self._lost(error) from error
+            if written == len(rest):
+                return
+            rest = memoryview(rest)[written:]
 
     def read_reply(self, timeout: float) -> Reply:
         """The next whole reply, within ``timeout`` seconds however slowly it drips.
@@ -115,21 +154,24 @@ class Wire:
         over 8 KiB, a reply over 1 MiB. A reply cut off before its last line end is no reply.
         """
         deadline = time.monotonic() + timeout
+        line = self._read_line(deadline)
+        code = _code_of(line)
+        if code and line[3:4] != b"-":  # one line, as nearly all of them are
+            return Reply(code, (line[4:],))
         lines: list[bytes] = []
-        code = total = 0
+        total = 0
         while True:
-            line = self._read_line(deadline)
             total += len(line)
             found = _code_of(line)
-            if found is None or (code and found != code):
+            if found is None or found != code:
                 raise WireLost(f"unreadable reply: {line[:200].decode('utf-8', 'replace')}")
             if total > REPLY_LIMIT:
                 raise WireLost("unreadable reply: longer than 1 MiB")
-            code = found
             if len(lines) < KEEP_LINES:
                 lines.append(line[4:])
             if line[3:4] != b"-":
-                return Reply(code, tuple(lines))
+                return Reply(found, tuple(lines))
+            line = self._read_line(deadline)
 
     def spoke_unasked(self) -> bool:
         """Whether the server has said something (or closed) though nothing was asked.
@@ -137,12 +179,12 @@ class Wire:
         A reply that waits here would be read as the answer to the next command, and every later
         answer would be off by one; so nobody writes before this says no.
         """
-        sock = self._sock
-        if self._buffer or self._ended or sock is None:
+        sock, look = self._sock, self._look
+        if self._at < len(self._buffer) or self._ended or sock is None or look is None:
             return True
+        if not look.poll(0) and not (isinstance(sock, ssl.SSLSocket) and sock.pending()):
+            return False
         try:
-            if not (isinstance(sock, ssl.SSLSocket) and sock.pending()) and not _readable(sock):
-                return False
             # Under TLS a readable socket may hold a session ticket and no word of the server's.
             sock.settimeout(0)
             data = sock.recv(_CHUNK)
@@ -150,7 +192,9 @@ class Wire:
             return False
         except (OSError, ValueError):
             data = b""
-        self._buffer += data
+        finally:
+            self._patience = None
+        self._buffer, self._at = data, 0
         self._ended = not data
         return True
 
@@ -169,8 +213,9 @@ class Wire:
     def close(self) -> None:
         """Close without a word. Never raises."""
         sock, self._sock = self._sock, None
-        self._buffer.clear()
-        self._ended = False
+        self._look = self._patience = None
+        self._buffer, self._at = b"", 0
+        self._has_timers = self._ended = False
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.close()
@@ -183,33 +228,61 @@ class Wire:
         return self._sock
 
     def _read_line(self, deadline: float) -> bytes:
-        searched = 0
+        searched = self._at
         while (end := self._buffer.find(b"\n", searched)) < 0:
-            searched = len(self._buffer)
-            if searched > LINE_LIMIT:
+            have = len(self._buffer) - self._at
+            if have > LINE_LIMIT:
                 raise WireLost("unreadable reply: line too long")
-            self._fill(deadline)
-        if end > LINE_LIMIT:
+            self._fill(deadline)  # which moves what there is to the front
+            searched = have
+        line = self._buffer[self._at : end]
+        self._at = end + 1
+        if len(line) > LINE_LIMIT:
             raise WireLost("unreadable reply: line too long")
-        line = bytes(self._buffer[:end]).rstrip(b"\r")
-        del self._buffer[: end + 1]
-        return line
+        return line.rstrip(b"\r")
 
     def _fill(self, deadline: float) -> None:
+        """Receive more, behind what was not read yet."""
         sock = self._open_socket()
         if self._ended:
             raise self._lost(None)
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
+        while True:
+            self._wait_until(deadline)
+            try:
+                data = sock.recv(_CHUNK)
+            except (BlockingIOError, TimeoutError):
+                continue  # a tick is over
+            except (OSError, ValueError) as error:
+                raise self._lost(error) from error
+            if not data:
+                raise self._lost(None)
+            self._buffer, self._at = self._buffer[self._at :] + data, 0
+            return
+
+    def _wait_until(self, deadline: float) -> None:
+        """The next call into the kernel waits for a tick at most, and not beyond ``deadline``
+        (``time.monotonic``). Raises ``WireLost`` when that is over."""
+        left = deadline - time.monotonic()
+        if left <= 0:
             raise WireLost("timed out")
+        wanted = left if left < TICK else TICK
+        if wanted != self._patience:
+            self._be_patient(max(wanted, _SHORTEST))
+            self._patience = wanted
+
+    def _be_patient(self, seconds: float) -> None:
+        sock = self._open_socket()
         try:
-            sock.settimeout(remaining)
-            data = sock.recv(_CHUNK)
-        except (OSError, ValueError) as error:
+            if not self._has_timers:
+                sock.settimeout(seconds)
+                return
+            sock.settimeout(None)
+            whole = int(seconds)
+            timer = struct.pack("ll", whole, int((seconds - whole) * 1e6))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timer)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timer)
+        except OSError as error:
             raise self._lost(error) from error
-        if not data:
-            raise self._lost(None)
-        self._buffer += data
 
     def _lost(self, error: Exception | None) -> WireLost:
         if self._aborted:
@@ -227,15 +300,5 @@ class Wire:
         return f"connection lost: {error}"
 
 
-def _readable(sock: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)  # POLLHUP and POLLERR come unasked
-    return bool(poll.poll(0))
-
-
 def _code_of(line: bytes) -> int | None:
-    code = line[:3]
-    if len(code) == 3 and code.isdigit() and line[3:4] in (b"", b" ", b"-"):
-        number = int(code)
-        return number if 200 <= number <= 599 else None
-    return None
+    return _CODES.get(line[:3]) if line[3:4] in _AFTER_CODE else None

@@ -7,6 +7,7 @@ and final dot) and the tests its speed. ``python -m sending.sink`` or ``manage.p
 
 from .faults import Fault, Faults
 from .record import accepted, read_record
-from .server import Options, serve
+from .server import serve
+from .state import Options
 
 __all__ = ["Fault", "Faults", "Options", "accepted", "read_record", "serve"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import selectors
 from typing import Any
 
 from .faults import MEANING, Fault, Faults
-from .server import Options, serve
+from .server import serve
+from .state import Options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write each accepted message to DIR/<n>-<recipient>.eml, to open it in a mail program",
     )
     parser.add_argument(
-        "--delay", type=float, default=0.0, metavar="S", help="wait before each reply"
+        "--delay",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="a slow server: wait before each reply",
     )
+    parser.add_argument(
+        "--latency",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="a long line: a round trip takes S, and what came together is answered together",
+    )
+    parser.add_argument("--chunking", action="store_true", help="offer CHUNKING (BDAT)")
     parser.add_argument(
         "--max-messages-per-connection",
         type=int,
@@ -66,6 +80,8 @@ def options_from(given: dict[str, Any]) -> Options:
         greylist_seconds=given["greylist_seconds"],
         slow_seconds=given["slow_seconds"],
         delay=given["delay"],
+        latency=given["latency"],
+        chunking=given["chunking"],
         max_messages_per_connection=given["max_messages_per_connection"],
         auth=auth,
     )
@@ -77,7 +93,15 @@ def run(given: dict[str, Any]) -> None:
     Raises ``ValueError`` for bad options and ``OSError`` when port, record or the folder of
     ``--keep`` can't be opened.
     """
-    asyncio.run(serve(options_from(given), ready=_announce))
+    options = options_from(given)
+    with asyncio.Runner(loop_factory=_exact_loop if options.latency > 0 else None) as runner:
+        runner.run(serve(options, ready=_announce))
+
+
+def _exact_loop() -> asyncio.AbstractEventLoop:
+    """``epoll`` waits in whole milliseconds, rounded up, which a latency would be longer by;
+    ``select`` does not, and is good for a thousand connections."""
+    return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 
 def _announce(host: str, port: int) -> None:

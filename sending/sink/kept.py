@@ -23,11 +23,11 @@ class Folder:
         self._last = max((int(match[1]) for match in found if match), default=0)
 
     def keep(self, recipient: str, data: bytes) -> Path:
-        """Write a message as it came after DATA; never over another file. Raises ``OSError``."""
+        """Write a message; never over another file. Raises ``OSError``."""
         self._last += 1
         file = self.path / f"{self._last}-{safe_name(recipient)}.eml"
         with file.open("xb") as stream:
-            stream.write(unstuffed(data))
+            stream.write(data)
         return file
 
 

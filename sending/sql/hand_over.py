@@ -30,6 +30,9 @@ SELECT id FROM {SEND} WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY U
 # A replay (replays > 0) repeats a hand-over in doubt under the same key. It is harmless only over
 # the same transport and credentials, with the same message, inside the provider's window: else it
 # is held. The window is counted from the first hand-over that is in doubt.
+#
+# OFFSET 0 keeps the planner to the primary key: by the index of leases, which it takes in a plan
+# that is made for any lot, it would read all that is in flight for each row.
 HAND_OVER = f"""
 WITH lot AS (
     SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(hashes)s::text[],
@@ -69,10 +72,11 @@ WITH lot AS (
         WHEN {PERSON_MOVED} THEN 'moved'
         ELSE 'go' END AS finding
     FROM lot
-    JOIN {SEND} s ON s.id = lot.id AND s.claim_token = lot.token AND s.status = 'claimed'
+    CROSS JOIN LATERAL (SELECT * FROM {SEND} r WHERE r.id = lot.id OFFSET 0) s
     JOIN {ACCOUNT} a ON a.id = s.account_id
     LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
     LEFT JOIN {SUBSCRIBER} p ON p.id = s.subscriber_id
+    WHERE s.claim_token = lot.token AND s.status = 'claimed'
 )
 UPDATE {SEND} s SET
     status = CASE

@@ -55,10 +55,10 @@ def weave(point: str, count: int) -> None:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
+    import sending.desks
     import sending.dispatcher
-    import sending.lanes
     from sending.sessions import BackendSession, SMTPSession
-    from sending.smtp_session import FINAL_DOT
+    from sending.smtp_transaction import FINAL_DOT
     from sending.smtp_wire import Wire
 
     def around(verb: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,8 +86,8 @@ def weave(point: str, count: int) -> None:
     BaseDatabaseWrapper._commit = killing_commit  # type: ignore[attr-defined]
     for module, verb in (
         (sending.dispatcher, "claim"),
-        (sending.lanes, "hand_over"),
-        (sending.lanes, "settle"),
+        (sending.desks, "hand_over"),
+        (sending.desks, "settle"),
     ):
         setattr(module, verb, around(verb, getattr(module, verb)))
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+from email.utils import format_datetime
+from quopri import decodestring
 from typing import Any
 
 import pytest
@@ -9,9 +13,11 @@ import pytest
 from sending.compose import KEPT, ComposeError, Composer
 from sending.handover import give_back, hand_over
 from sending.models import Send
+from sending.smtp_envelope import wire_body
 from sending.transports import Prepared, Transport, transport
 from subscribers.models import Account, Subscriber
-from tests.db.rows import campaign_to, held, row, take
+from subscribers.tokens import preferences_url, unsubscribe_url, web_url
+from tests.db.rows import campaign_to, held, member, row, take
 from tests.factories import ContentFactory, SendFactory
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +107,59 @@ def test_over_any_other_transport_an_attempt_tells_what_holds_now() -> None:
     (first,) = take([campaign.pk], 1)
     composer.compose(first, composer.load({first.content_id}), over=transport("default"))
     assert first.frozen is None
+
+
+def test_what_a_transport_takes_as_bytes_is_the_message_of_any_other(resend: Transport) -> None:
+    campaign = campaign_to(0)
+    row(campaign)
+    (first,) = take([campaign.pk], 1)
+    composer = Composer()
+    loaded = composer.load({first.content_id})
+    composer.compose(first, loaded, over=resend)
+    assert first.frozen is not None
+    smtp = Transport("other", "sending.smtp.EmailBackend")
+    fixed = first.frozen
+    as_fixed = composer.compose(first, loaded, over=smtp)
+    first.frozen = None
+    anew = composer.compose(first, loaded, over=smtp)
+    assert first.frozen is None
+    assert (as_fixed.envelope_from, as_fixed.recipient) == (anew.envelope_from, anew.recipient)
+    date = format_datetime(datetime.fromisoformat(fixed["date"])).encode()
+    assert b"Date: " + date in as_fixed.data
+    assert without_date(as_fixed.data) == without_date(anew.data)
+    for made in (as_fixed, anew):
+        assert made.stuffed
+        assert wire_body(made.data) == made.data
+
+
+def without_date(data: bytes) -> bytes:
+    return re.sub(rb"(?m)^Date: .*$", b"", data)
+
+
+def test_links_are_those_that_the_pages_know() -> None:
+    links = "{{ unsubscribe_url }}\n{{ preferences_url }}\n{{ web_url }}\n"
+    campaign = campaign_to(0, content__text=links, content__html="")
+    ids = row(campaign).subscriber_id or 0, campaign.pk
+    composer = Composer()
+    (first,) = take([campaign.pk], 1)
+    made = composer.compose(first, composer.load({first.content_id}), over=transport("default"))
+    head, _, text = decodestring(made.data).decode().partition("\r\n\r\n")
+    assert text.split("\r\n") == [
+        unsubscribe_url(*ids),
+        preferences_url(*ids),
+        web_url(*ids),
+        "",
+    ]
+    assert f"\r\nList-Unsubscribe: <{unsubscribe_url(*ids)}>\r\n" in head
+
+
+def test_one_persons_data_fails_that_row_only() -> None:
+    campaign = campaign_to(0)
+    for name in ("x" * 60_000, "Zoë"):
+        row(campaign, subscriber=member(campaign, attributes={"first_name": name}))
+    bad, good = take([campaign.pk], 2)
+    composer = Composer()
+    loaded = composer.load({bad.content_id})
+    with pytest.raises(ComposeError, match="longer than 50000 characters"):
+        composer.compose(bad, loaded, over=transport("default"))
+    assert composer.compose(good, loaded, over=transport("default")).recipient == good.email

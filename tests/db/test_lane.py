@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.test import override_settings
 
 from campaigns import lifecycle
-from sending import clock, events, handover, lanes, pauses, sql
+from sending import clock, desks, events, handover, lanes, pauses, sql
 from sending.answers import Answer, Stage
 from sending.dispatcher import Dispatcher
 from sending.lanes import Lane
@@ -160,7 +160,7 @@ def test_after_a_commit_whose_connection_died_nothing_reaches_the_relay(
 
     monkeypatch.setattr(events, "record", dying_record)
     if moment.startswith("after"):
-        monkeypatch.setattr(lanes, "hand_over", dying_hand_over)
+        monkeypatch.setattr(desks, "hand_over", dying_hand_over)
     assert lane.step(timeout=0)
     assert found == (["killed"] if moment.startswith("before") else ["sending"])
     assert recipients(relay) == []

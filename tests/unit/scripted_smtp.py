@@ -46,6 +46,17 @@ class Peer:
         self._buffer = b"\r\n" + self._buffer
         return self._until(b"\r\n.\r\n")[2:] + b"\r\n"
 
+    def chunk(self) -> bytes:
+        """What the BDAT that comes next brings, as it was on the wire; b"" when it isn't whole."""
+        size = int(self.line().split()[1])
+        while len(self._buffer) < size:
+            data = self.sock.recv(65536)
+            if not data:
+                return b""
+            self._buffer += data
+        found, self._buffer = self._buffer[:size], self._buffer[size:]
+        return found
+
     def hello(self, *features: bytes) -> None:
         """Greet and answer EHLO."""
         self.say(b"220 ready")

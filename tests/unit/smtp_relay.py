@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +43,21 @@ def failure(relay: EmailBackend, **message: Any) -> Answer:
 
 def outcome(said: Answer) -> Outcome:
     return classify(said.stage, said.code, said.enhanced, said.text).outcome
+
+
+def make_certificate(folder: Path) -> Path:
+    """A self-signed one for 127.0.0.1 with its key; beside it, as ``.crt``, without."""
+    path = folder / "both.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1",
+         "-addext", "keyUsage=critical,digitalSignature,keyCertSign",
+         "-keyout", str(path), "-out", str(path.with_suffix(".crt"))],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    path.write_bytes(path.read_bytes() + path.with_suffix(".crt").read_bytes())
+    return path
 
 
 def until(stage: Stage) -> Talk:

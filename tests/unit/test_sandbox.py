@@ -250,6 +250,81 @@ def test_work_on_long_values_is_bounded(tag: str, times: int, refused: bool) -> 
         compiled.render(HEAVY)
 
 
+@pytest.mark.parametrize(
+    ("known", "others", "refused"),
+    [
+        # The same tag printed once for all and for each: together they have one budget.
+        (9, 0, False),
+        (4, 5, False),
+        (5, 5, True),
+        (10, 0, True),
+        (0, 10, True),
+    ],
+)
+def test_what_is_printed_once_for_all_is_charged_to_everybody(
+    known: int, others: int, refused: bool
+) -> None:
+    tag = "{{{{ {}|title|truncatechars:1 }}}}"
+    source = tag.format("account.bio") * known + tag.format("bio") * others
+    compiled = compile_template(source, html=False).given({"account": {"bio": HEAVY["bio"]}})
+    context = {"bio": HEAVY["bio"], "account": {"bio": HEAVY["bio"]}}
+    for _ in range(2):
+        if refused:
+            with pytest.raises(SandboxError, match="too much work on long values"):
+                compiled.render(context)
+        else:
+            assert compiled.render(context) == "…" * (known + others)
+
+
+@pytest.mark.parametrize(
+    ("known", "others", "refused"),
+    [(40, 0, False), (20, 20, False), (41, 0, True), (20, 21, True), (0, 41, True)],
+)
+def test_what_is_printed_once_for_all_counts_as_output(
+    known: int, others: int, refused: bool
+) -> None:
+    bio = "a" * (MAX_VALUE - 1)
+    source = "{{ account.bio }}" * known + "{{ bio }}" * others
+    compiled = compile_template(source, html=True).given({"account": {"bio": bio}})
+    if refused:
+        with pytest.raises(SandboxError, match=str(MAX_OUTPUT)):
+            compiled.render({"bio": bio, "account": {"bio": bio}})
+    else:
+        assert len(compiled.render({"bio": bio})) == 40 * (MAX_VALUE - 1)
+
+
+GIVEN = {"account": {"name": "Acme & <Co>", "items": ["a", 1], "n": 0}}
+
+
+@pytest.mark.parametrize(
+    ("source", "texts", "reads_person"),
+    [
+        ("a{{ account.name }}b", {"aAcme &amp; &lt;Co&gt;b"}, False),
+        ("{% if account.n %}x{% else %}{{ account.items }}{% endif %}.", {"a, 1."}, False),
+        ("{% if account.n or vip %}x{{ account.name }}{% endif %}", {"x"}, True),
+        ("a{# b #}c{{ 'd' }}{{ name|default:account.name }}", {"acd"}, True),
+        ("{{ account }}{{ account.missing.deeper }}", {""}, False),
+        ("{% if vip %}{{ account.name }}{% endif %}y", {"y"}, True),
+    ],
+)
+def test_what_depends_on_nobody_is_printed_once(
+    source: str, texts: set[str], reads_person: bool
+) -> None:
+    compiled = compile_template(source, html=True)
+    given_ = compiled.given(GIVEN)
+    assert given_.texts == texts
+    assert all(type(step) is str for step in given_.steps) is not reads_person
+    for person in ({}, {"vip": True, "name": "<Zoë>"}):
+        assert given_.render({**person, **GIVEN}) == compiled.render({**person, **GIVEN})
+
+
+def test_pieces_are_texts_and_what_is_printed_between_them() -> None:
+    compiled = compile_template("a {{ x }} b{% if x %} c {{ x }}{% endif %}", html=False)
+    assert compiled.texts == {"a ", " b", " c "}
+    assert compiled.pieces({"x": "1"}) == ["a ", "1", " b", " c ", "1"]
+    assert compiled.pieces({}) == ["a ", "", " b"]
+
+
 def test_the_budget_is_of_one_message() -> None:
     compiled = compile_template("{{ bio|title|truncatechars:2 }}" * 11, html=False)
     for _ in range(2):

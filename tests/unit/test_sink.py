@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -248,6 +249,95 @@ def test_delay_counts_for_each_reply() -> None:
         assert send(backend, "a@example.org")[1] == 250
         assert time.monotonic() - started >= 6 * 0.05  # greeting, EHLO, MAIL, RCPT, DATA, dot
         backend.close()
+
+
+def replies(port: int, sent: bytes, count: int) -> tuple[list[bytes], list[float]]:
+    """The first ``count`` lines after the greeting, and when each had come, in seconds."""
+    with socket.create_connection(("127.0.0.1", port), 10) as sock, sock.makefile("rb") as lines:
+        lines.readline()
+        started = time.monotonic()
+        sock.sendall(sent)
+        found, times = [], []
+        for _ in range(count):
+            found.append(lines.readline().strip())
+            times.append(time.monotonic() - started)
+    return found, times
+
+
+ENVELOPE = b"MAIL FROM:<s@example.org>\r\nRCPT TO:<a@example.org>\r\nDATA\r\n"
+
+
+def test_latency_counts_once_for_what_came_together() -> None:
+    with sink("--latency", "0.2") as (_, port):
+        said, times = replies(port, b"NOOP\r\n" * 40, 40)
+        assert set(said) == {b"250 2.0.0 Ok"}
+        assert times[0] >= 0.19
+        assert times[-1] < 40 * 0.2 / 2
+        said, times = replies(port, ENVELOPE + b"QUIT\r\n.\r\nQUIT\r\n", 5)
+    assert [line[:3] for line in said] == [b"250", b"250", b"354", b"250", b"221"]
+
+
+def test_latency_leaves_replies_in_their_order() -> None:
+    with sink("--latency", "0.02") as (_, port):
+        backend = relay(port)
+        for to, code in [("a@", 250), ("refuse-1@", 550), ("policy-1@", 550), ("b@", 250)] * 5:
+            assert send(backend, f"{to}example.org")[1] == code
+        backend.close()
+
+
+@pytest.mark.parametrize("latency", ["0", "0.02"])
+def test_a_drop_before_the_dot_is_seen_at_the_end_of_a_long_line(latency: str) -> None:
+    with sink("--latency", latency) as (_, port):
+        assert once(port, "dropbody-1@example.org") == (Stage.BODY, None, Outcome.RETRY)
+
+
+@pytest.mark.parametrize(
+    ("to", "first", "taken"),
+    [
+        ("ok-1@example.org", (Stage.DOT, 250, Outcome.SENT), True),
+        ("refuse-1@example.org", (Stage.RCPT, 550, Outcome.BOUNCED), False),
+        ("greylist-1@example.org", (Stage.RCPT, 451, Outcome.RETRY), False),
+        ("policy-1@example.org", (Stage.DOT, 550, Outcome.FAILED), False),
+        ("defer-1@example.org", (Stage.DOT, 451, Outcome.RETRY), False),
+        ("drop-1@example.org", (Stage.DOT, None, Outcome.IN_DOUBT), True),
+        ("garbage-1@example.org", (Stage.DOT, None, Outcome.IN_DOUBT), True),
+    ],
+)
+@pytest.mark.parametrize("latency", ["0", "0.02"])
+def test_faults_with_chunking(
+    record: Path, latency: str, to: str, first: tuple[Stage, int | None, Outcome], taken: bool
+) -> None:
+    with sink("--record", str(record), "--chunking", "--latency", latency) as (_, port):
+        backend = relay(port, chunking=True)
+        assert send(backend, to) == first
+        assert send(backend, "next@example.org")[1] == 250
+        backend.close()
+    assert len(accepted(read_record(record))) == 1 + taken
+
+
+def test_chunks_are_kept_as_they_came(tmp_path: Path) -> None:
+    data = b"Subject: s\r\n\r\n.\r\n..two\r\n"
+    with sink("--keep", str(tmp_path), "--chunking") as (_, port):
+        backend = relay(port, chunking=True)
+        backend.deliver("s@example.org", "a@example.org", data)
+        backend.close()
+        said, _ = replies(
+            port,
+            b"BDAT 3\r\nxyz" + ENVELOPE.replace(b"DATA", b"BDAT 2") + b"abBDAT 1 last\r\nc"
+            b"BDAT 0 LAST\r\nBDAT x\r\nNOOP\r\n",
+            8,
+        )
+    assert [line[:3] for line in said] == [
+        b"503", b"250", b"250", b"250", b"250", b"503", b"501", b"",
+    ]  # fmt: skip
+    kept = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert kept == {"1-a@example.org.eml": data, "2-a@example.org.eml": b"abc"}
+
+
+def test_chunking_is_offered_on_request_only() -> None:
+    with sink() as (_, port):
+        said, _ = replies(port, b"BDAT 0 LAST\r\n", 1)
+    assert said == [b"502 5.5.2 Command not recognized"]
 
 
 def test_many_connections_at_once_lose_nothing(record: Path) -> None:

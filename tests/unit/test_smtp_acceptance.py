@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sending.outcomes import Stage
+from sending.sessions import Prepared, SMTPSession
+from sending.smtp_envelope import unstuffed, whole_lines, wire_body
 
 from .scripted_smtp import Peer, scripted
 from .smtp_relay import DATA, backend, deliver
@@ -70,3 +74,27 @@ def test_dots_are_stuffed_and_line_ends_made_whole(data: bytes, wire: bytes) -> 
         deliver(relay, data=data)
         relay.close()
     assert seen == [wire]
+
+
+def test_what_is_stuffed_goes_out_as_it_is() -> None:
+    body = b"A: b\r\n\r\n..\r\n..x\r\n"
+    seen: list[bytes] = []
+
+    def talk(peer: Peer) -> None:
+        peer.hello(b"PIPELINING")
+        seen.append(peer.take())
+        peer.bye()
+
+    with scripted(talk) as server:
+        session = SMTPSession(backend(server))
+        session.open()
+        session.send(Prepared("s@example.org", "a@example.org", body, stuffed=True))
+        session.close()
+    assert seen == [body]
+
+
+@given(st.binary(min_size=1))
+def test_stuffing_is_undone(data: bytes) -> None:
+    body = wire_body(data)
+    assert unstuffed(body) == whole_lines(data)
+    assert b"\r\n.\r\n" not in b"\r\n" + body

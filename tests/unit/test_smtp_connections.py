@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from sending.outcomes import Outcome, Stage
+from sending.smtp import EmailBackend, StaleConnection
 
 from .scripted_smtp import Peer, Talk, scripted
-from .smtp_relay import backend, deliver, failure, outcome, until
+from .smtp_relay import DATA, backend, deliver, failure, outcome, until
 
 
 def stale_fin(peer: Peer) -> None:
@@ -62,6 +64,45 @@ def test_a_used_connection_that_has_ended_is_replaced_unnoticed(ending: Talk) ->
         ended.wait(10)
         assert deliver(relay).text == "second"
         relay.close()
+
+
+def until_it_shows(relay: EmailBackend) -> None:
+    while relay.is_ready:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("ending", [stale_fin, stale_421, stale_rst])
+def test_a_new_connection_that_ended_before_its_first_message_is_replaced(ending: Talk) -> None:
+    def first(peer: Peer) -> None:
+        peer.hello()
+        ending(peer)
+
+    def second(peer: Peer) -> None:
+        peer.hello()
+        peer.take(b"250 second")
+        peer.bye()
+
+    with scripted(first, first, second) as server:
+        relay = backend(server)
+        relay.open()
+        until_it_shows(relay)
+        with pytest.raises(StaleConnection):
+            relay.deliver("s@example.org", "a@example.org", DATA, reconnect=False)
+        relay.open()
+        until_it_shows(relay)
+        assert deliver(relay).text == "second"
+        relay.close()
+
+
+def test_what_is_lost_once_mail_was_said_on_a_new_connection_is_an_attempt() -> None:
+    def talk(peer: Peer) -> None:
+        peer.hello()
+        peer.line()
+        peer.end()
+
+    with scripted(talk) as server:
+        said = failure(backend(server))
+    assert (said.stage, said.code) == (Stage.MAIL, None)
 
 
 def test_a_request_to_slow_down_is_no_reason_to_reconnect() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hmac
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from sending.outcomes import Outcome, Stage
 from sending.smtp import SMTPFailure
 
 from .scripted_smtp import Peer, Talk, scripted
-from .smtp_relay import backend, deliver, failure, outcome
+from .smtp_relay import backend, deliver, failure, make_certificate, outcome
 
 
 def b64(text: bytes) -> bytes:
@@ -93,17 +92,7 @@ def test_a_hang_up_after_a_refused_login_is_still_a_refusal() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1",
-         "-addext", "keyUsage=critical,digitalSignature,keyCertSign",
-         "-keyout", str(path), "-out", str(path.with_suffix(".crt"))],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    path.write_bytes(path.read_bytes() + path.with_suffix(".crt").read_bytes())
-    return path
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import pytest
 
 from sending.outcomes import Outcome, Stage
 from sending.smtp import EmailBackend, SMTPFailure
+from sending.smtp_wire import Wire
 
 from .scripted_smtp import Peer, scripted
-from .smtp_relay import backend, deliver, failure, outcome, until
+from .smtp_relay import DATA, backend, deliver, failure, outcome, until
 
 WAITING = [Stage.GREETING, Stage.EHLO, Stage.MAIL, Stage.RCPT, Stage.DATA, Stage.DOT]
 LOST = {
@@ -150,6 +151,44 @@ def test_an_end_that_is_seen_before_the_dot_is_no_doubt() -> None:
     with scripted(talk) as server:
         said = failure(backend(server))
     assert (said.stage, said.code) == (Stage.BODY, None)
+
+
+@pytest.mark.parametrize(
+    ("chunking", "fatal", "stage"),
+    [
+        (False, DATA, Stage.BODY),
+        (False, b".\r\n", Stage.DOT),
+        (True, b" LAST\r\n" + DATA[:-2], Stage.BODY),
+        (True, b"\r\n", Stage.DOT),
+    ],
+)
+def test_doubt_begins_with_the_write_of_the_last_bytes(
+    monkeypatch: pytest.MonkeyPatch, chunking: bool, fatal: bytes, stage: Stage
+) -> None:
+    """The connection ends just before a write, so that the write itself fails."""
+    write = Wire.write
+
+    def noting(wire: Wire, data: bytes, timeout: float, **more: bool) -> None:
+        if data == fatal or (len(fatal) > 5 and data.endswith(fatal)):
+            wire.abort()
+        write(wire, data, timeout, **more)
+
+    monkeypatch.setattr(Wire, "write", noting)
+
+    def talk(peer: Peer) -> None:
+        peer.hello(b"PIPELINING", b"CHUNKING")
+        peer.line()
+        if not chunking:
+            peer.raw(b"250 ok\r\n250 ok\r\n354 go\r\n")
+        while peer.sock.recv(65536):
+            pass
+
+    with scripted(talk) as server:
+        relay = backend(server, chunking=chunking)
+        said = failure(relay)
+        assert not relay.is_open
+    assert (said.stage, said.code) == (stage, None)
+    assert outcome(said) is (Outcome.IN_DOUBT if stage is Stage.DOT else Outcome.RETRY)
 
 
 def test_a_refusal_within_the_body_is_heard() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import string
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
@@ -10,7 +11,17 @@ from django.test import override_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subscribers.tokens import Kind, Token, make_token, preferences_url, read_token, unsubscribe_url
+from subscribers.tokens import (
+    Kind,
+    Links,
+    Token,
+    _Mac,
+    make_token,
+    preferences_url,
+    read_token,
+    unsubscribe_url,
+    web_url,
+)
 
 SAFE = set(string.ascii_letters + string.digits + "-_")
 IDS = st.integers(0, 2**42 - 1)
@@ -118,3 +129,19 @@ def test_links_fit_the_header() -> None:
         assert link.startswith("https://newsletter.example.org/u/")
         assert len(f"<{link}>") <= 76
         assert preferences_url(1, 1) != unsubscribe_url(1, 1)
+
+
+@given(IDS, IDS.filter(bool) | st.none())
+@settings(derandomize=True, max_examples=50, deadline=None)
+def test_links_for_many_are_those_for_one(person: int, campaign: int | None) -> None:
+    with keys("k", "older"):
+        links = Links()
+        assert links.unsubscribe(person, campaign) == unsubscribe_url(person, campaign)
+        assert links.preferences(person, campaign) == preferences_url(person, campaign)
+        assert links.web(person, campaign) == web_url(person, campaign)
+
+
+@given(st.binary(max_size=64), st.binary(max_size=200))
+@settings(derandomize=True, max_examples=50, deadline=None)
+def test_the_mac_is_the_standard_one(key: bytes, message: bytes) -> None:
+    assert _Mac(key).digest(message) == hmac.digest(key, message, "sha256")

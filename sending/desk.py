@@ -1,0 +1,125 @@
+"""One write for many: lanes that are ready together share a transaction.
+
+A commit costs the same for one lot as for ten. Whoever comes while nobody writes, writes at once;
+whoever comes meanwhile lays their job down and waits, and one of those who wait writes for all of
+them next (what databases call a group commit). So nobody waits for company, and the busier it is
+the more a transaction carries.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from .connections import LOST, Busy
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+class _Place(Generic[Job, Result]):
+    """A job that somebody waits for."""
+
+    __slots__ = ("error", "job", "result", "settled", "turn")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.turn = threading.Lock()
+        self.turn.acquire()  # released when the job is done, or its owner's turn to write
+        self.settled = False
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+
+
+class Desk(Generic[Job, Result]):
+    """``write`` does several jobs in one transaction, all or none, and returns a result for each.
+
+    ``together(job)``: only jobs for which it is the same are written together. ``size(job)`` is
+    in rows; no transaction is begun with more than ``most`` of them, unless one job has.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[Job]], Sequence[Result]],
+        *,
+        together: Callable[[Job], Hashable],
+        size: Callable[[Job], int],
+        most: int,
+    ) -> None:
+        self._write = write
+        self._together = together
+        self._size = size
+        self._most = most
+        self._lock = threading.Lock()
+        self._waiting: list[_Place[Job, Result]] = []
+        self._writing = False
+
+    def put(self, job: Job) -> Result:
+        """Have ``job`` done; blocks until it is. Raises what writing it has raised.
+
+        A database that is not reached, or a commit without acknowledgement, is everybody's error
+        who was in the transaction. For any other error each job is tried alone, so that one that
+        can't be written, or whose campaign is busy, keeps nobody else's.
+        """
+        place: _Place[Job, Result] = _Place(job)
+        with self._lock:
+            self._waiting.append(place)
+            writes = not self._writing
+            self._writing = True
+        if not writes:
+            place.turn.acquire()
+        if not place.settled:
+            self._take_turn(place)
+        if place.error is not None:
+            raise place.error
+        return place.result  # type: ignore[return-value]
+
+    def _take_turn(self, mine: _Place[Job, Result]) -> None:
+        with self._lock:
+            batch = self._batch(mine)
+        try:
+            self._do(batch)
+        finally:
+            with self._lock:
+                for place in batch:
+                    place.settled = True
+                following = self._waiting[0] if self._waiting else None
+                self._writing = following is not None
+            for place in batch:
+                if place is not mine:
+                    place.turn.release()
+            if following is not None:
+                following.turn.release()
+
+    def _batch(self, mine: _Place[Job, Result]) -> list[_Place[Job, Result]]:
+        """Mine, and those of the others that fit to it, in the order in which they came."""
+        kind, rows = self._together(mine.job), self._size(mine.job)
+        batch, stay = [mine], []
+        for place in self._waiting:
+            if place is mine:
+                continue
+            more = self._size(place.job)
+            if self._together(place.job) == kind and rows + more <= self._most:
+                batch.append(place)
+                rows += more
+            else:
+                stay.append(place)
+        self._waiting = stay
+        return batch
+
+    def _do(self, batch: Sequence[_Place[Job, Result]]) -> None:
+        """Every place has its result or its error afterwards."""
+        try:
+            results = self._write([place.job for place in batch])
+        except BaseException as error:
+            shared = isinstance(error, LOST) and not isinstance(error, Busy)
+            if len(batch) > 1 and isinstance(error, Exception) and not shared:
+                for place in batch:
+                    self._do([place])
+                return
+            for place in batch:
+                place.error = error
+            return
+        for place, result in zip(batch, results, strict=True):
+            place.result = result

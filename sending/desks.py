@@ -1,0 +1,85 @@
+"""The two desks of a process: hand-overs, and outcomes, of all lanes.
+
+Both do for several lots what ``hand_over`` and ``settle`` do for one: one transaction, one set of
+gates, one commit, whose end is known before any of them goes on. What a lane may do depends on
+its own lot alone: a row that is withheld, or a campaign that is busy, is its lane's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .desk import Desk
+from .handover import Handed, hand_over
+from .queue import Claimed
+from .settle import Settlement, settle
+from .transports import Transport
+
+if TYPE_CHECKING:
+    from .shared import Shared
+
+#: Rows of one transaction: more gain nothing, and whoever decides about a campaign waits for it.
+MOST_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Rows to be handed over by one lane; ``via`` and ``window`` as of ``hand_over``."""
+
+    rows: Sequence[Claimed]
+    via: str
+    window: float
+
+
+class Desks:
+    """Used by all lanes; each write borrows one of the process's connections."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._handing: Desk[Lot, Handed] = Desk(
+            self._hand_over,
+            together=lambda lot: (lot.via, lot.window),
+            size=lambda lot: len(lot.rows),
+            most=MOST_ROWS,
+        )
+        self._settling: Desk[Sequence[Settlement], dict[int, str]] = Desk(
+            self._settle, together=lambda _: None, size=len, most=MOST_ROWS
+        )
+
+    def hand_over(self, rows: Sequence[Claimed], over: Transport) -> Handed:
+        """As ``handover.hand_over``, with what other lanes hand over at this moment."""
+        return self._handing.put(Lot(rows, over.via, over.window))
+
+    def settle(self, settlements: Sequence[Settlement]) -> dict[int, str]:
+        """As ``settle.settle``, with other lanes' outcomes."""
+        return self._settling.put(settlements)
+
+    def _hand_over(self, lots: Sequence[Lot]) -> list[Handed]:
+        if not _differ(row.id for lot in lots for row in lot.rows):
+            return [part for lot in lots for part in self._hand_over([lot])]
+        shared, first = self._shared, lots[0]
+        with shared.pool.lend():
+            handed = hand_over(
+                [row for lot in lots for row in lot.rows],
+                lease=shared.lease,
+                via=first.via,
+                window=first.window,
+            )
+        return handed.split([lot.rows for lot in lots])
+
+    def _settle(self, lots: Sequence[Sequence[Settlement]]) -> list[dict[int, str]]:
+        if not _differ(told.send_id for lot in lots for told in lot):
+            return [part for lot in lots for part in self._settle([lot])]
+        shared = self._shared
+        with shared.pool.lend():
+            became = settle([told for lot in lots for told in lot], doubt_wait=shared.doubt_wait)
+        return [{t.send_id: became[t.send_id] for t in lot if t.send_id in became} for lot in lots]
+
+
+def _differ(ids: Iterable[int]) -> bool:
+    """Whether all rows are different ones. A row that was rescued and claimed again may be in two
+    lanes' hands, under two tokens; in one statement one of them would be lost."""
+    seen = list(ids)
+    return len(seen) == len(set(seen))

@@ -1,0 +1,78 @@
+"""The cursor of the road's statements, and arrays as it is given them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.utils import DataError, ProgrammingError
+from django.test import override_settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sending import statements
+from sending.statements import array
+
+pytestmark = pytest.mark.django_db
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+def back(values: list[Any], kind: str) -> Any:
+    with statements.cursor() as cursor:
+        cursor.execute(f"SELECT %(them)s::{kind}[]", {"them": array(values)})
+        return cursor.fetchone()[0]
+
+
+@given(st.lists(st.none() | TEXTS | st.sampled_from(["NULL", "null", "", "{}", '"', "\\", ", "])))
+def test_texts_come_back_as_they_were(texts: list[str | None]) -> None:
+    assert back(texts, "text") == texts
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([], "bigint"),
+        ([1, None, -(2**63), 2**63 - 1], "bigint"),
+        ([250, None], "smallint"),
+        ([uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)], "uuid"),
+        ([0.0, 1e-300, 86400.5], "float"),
+        ([True, False, None], "boolean"),
+    ],
+)
+def test_other_values_come_back_as_they_were(values: list[Any], kind: str) -> None:
+    assert back(values, kind) == values
+
+
+def test_no_text_can_break_out_of_its_array() -> None:
+    for hostile in ['"}', '\\"}', '",NULL,"', "'; DROP TABLE x; --", "{a,b}"]:
+        assert back([hostile, "next"], "text") == [hostile, "next"]
+
+
+def test_a_nul_is_refused() -> None:
+    with pytest.raises(DataError), transaction.atomic():
+        back(["a\0b"], "text")
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_statements_are_prepared_only_on_a_connection_of_our_own(direct: bool) -> None:
+    with override_settings(SENDONCE={**settings.SENDONCE, "DIRECT_CONNECTION": direct}):
+        with statements.cursor() as cursor:
+            cursor.execute("SELECT %(n)s::int + 4711", {"n": 1})
+            cursor.execute("SELECT 1; SELECT 2")  # several at once can't be
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT statement FROM pg_prepared_statements")
+            found = [statement for (statement,) in cursor.fetchall()]
+    assert any("+ 4711" in statement for statement in found) is direct
+
+
+def test_errors_are_djangos() -> None:
+    with (
+        pytest.raises(ProgrammingError),
+        transaction.atomic(),
+        statements.cursor() as cursor,
+    ):
+        cursor.execute("SELECT nothing_of_that_name FROM nowhere WHERE 1 = %(n)s", {"n": 1})

@@ -1,0 +1,208 @@
+"""The wire alone: deadlines that outlast a tick, and replies in any pieces."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sending import smtp_wire
+from sending.smtp_wire import Wire, WireLost
+
+from .smtp_relay import make_certificate
+
+Pair = tuple[Wire, socket.socket]
+
+
+@pytest.fixture
+def ends() -> Iterator[Pair]:
+    """A connected wire, and the server's socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        wire = Wire()
+        wire.connect("127.0.0.1", listener.getsockname()[1], 10)
+        server, _ = listener.accept()
+    with server:
+        yield wire, server
+        wire.close()
+
+
+@pytest.fixture
+def short_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtp_wire, "TICK", 0.05)
+
+
+def later(act: Callable[[], object], seconds: float = 0.3) -> threading.Thread:
+    def run() -> None:
+        time.sleep(seconds)
+        act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+@pytest.mark.usefixtures("short_tick")
+def test_a_reply_may_take_longer_than_a_tick(ends: Pair) -> None:
+    wire, server = ends
+    thread = later(lambda: server.sendall(b"250 late\r\n"))
+    assert wire.read_reply(10) == (250, (b"late",))
+    thread.join()
+
+
+@pytest.mark.parametrize("timeout", [0.02, 0.2, 0.12])
+@pytest.mark.usefixtures("short_tick")
+def test_silence_ends_with_its_deadline_whatever_was_waited_for_before(
+    ends: Pair, timeout: float
+) -> None:
+    wire, server = ends
+    started = time.monotonic()
+    with pytest.raises(WireLost, match="timed out"):
+        wire.read_reply(timeout)
+    assert time.monotonic() - started >= timeout
+    # The short patience was that one's alone.
+    thread = later(lambda: server.sendall(b"250 late\r\n"))
+    assert wire.read_reply(10).code == 250
+    thread.join()
+
+
+def test_a_deadline_shorter_than_a_tick_does_not_wait_for_it(ends: Pair) -> None:
+    wire, server = ends
+    server.sendall(b"250 soon\r\n")
+    assert wire.read_reply(10).code == 250
+    started = time.monotonic()
+    with pytest.raises(WireLost, match="timed out"):
+        wire.read_reply(0.05)
+    assert time.monotonic() - started < smtp_wire.TICK
+
+
+@pytest.mark.usefixtures("short_tick")
+def test_a_write_may_take_longer_than_a_tick(ends: Pair) -> None:
+    wire, server = ends
+    data = bytes(range(256)) * 80_000
+    got = bytearray()
+
+    def read() -> None:
+        while len(got) < len(data):
+            got.extend(server.recv(1 << 20))
+
+    thread = later(read)
+    wire.write(data, 30)
+    thread.join()
+    assert got == data
+
+
+@pytest.mark.usefixtures("short_tick")
+def test_a_peer_that_reads_drop_by_drop_does_not_outlast_the_deadline(ends: Pair) -> None:
+    wire, server = ends
+    done = threading.Event()
+
+    def sip() -> None:
+        while not done.wait(0.02):
+            server.recv(4096)
+
+    thread = threading.Thread(target=sip)
+    thread.start()
+    with pytest.raises(WireLost, match="timed out"):
+        wire.write(b"x" * 50_000_000, 0.4)
+    done.set()
+    thread.join()
+
+
+def test_a_time_that_is_up_is_up_also_when_nothing_was_waited_for(ends: Pair) -> None:
+    wire, _ = ends
+    with pytest.raises(WireLost, match="timed out"):
+        wire.read_reply(0)
+    with pytest.raises(WireLost, match="timed out"):
+        wire.write(b"x", 0)
+
+
+REPLIES = b"250-one\r\n250 two\r\n354 go\r\n421\r\n250 \xff\r\n"
+READ = [(250, (b"one", b"two")), (354, (b"go",)), (421, (b"",)), (250, (b"\xff",))]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 11, len(REPLIES)])
+def test_replies_in_any_pieces(ends: Pair, size: int) -> None:
+    wire, server = ends
+
+    def drip() -> None:
+        for start in range(0, len(REPLIES), size):
+            server.sendall(REPLIES[start : start + size])
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    assert [tuple(wire.read_reply(10)) for _ in READ] == READ
+    thread.join()
+    assert not wire.spoke_unasked()
+
+
+def test_what_was_not_read_yet_was_said_unasked(ends: Pair) -> None:
+    wire, server = ends
+    server.sendall(b"250 asked\r\n421 unasked\r\n")
+    assert wire.read_reply(10).code == 250
+    while not wire.spoke_unasked():  # it may come in a segment of its own
+        time.sleep(0.01)
+    assert wire.read_reply(10) == (421, (b"unasked",))
+    assert not wire.spoke_unasked()
+    server.close()
+    while not wire.spoke_unasked():
+        time.sleep(0.01)
+    with pytest.raises(WireLost, match="connection lost"):
+        wire.read_reply(10)
+
+
+def test_abort_wakes_who_waits(ends: Pair) -> None:
+    wire, _ = ends
+    thread = later(wire.abort)
+    with pytest.raises(WireLost, match="aborted"):
+        wire.read_reply(30)
+    thread.join()
+    with pytest.raises(WireLost, match="aborted"):
+        wire.write(b"x", 10)
+
+
+@pytest.mark.usefixtures("short_tick")
+def test_under_tls_the_same_deadlines_hold(ends: Pair, tmp_path: Path) -> None:
+    wire, plain = ends
+    certificate = make_certificate(tmp_path)
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(certificate)
+    ours = ssl.create_default_context(cafile=str(certificate.with_suffix(".crt")))
+    made: list[ssl.SSLSocket] = []
+    thread = threading.Thread(
+        target=lambda: made.append(theirs.wrap_socket(plain, server_side=True))
+    )
+    thread.start()
+    wire.wrap(ours, "127.0.0.1", 10)
+    thread.join()
+    with made[0] as server:
+        # Session tickets follow the handshake: the socket is readable, and nothing was said.
+        wire.write(b"NOOP\r\n", 10)
+        for _ in range(20):
+            assert not wire.spoke_unasked()
+            time.sleep(0.01)
+        assert server.recv(100) == b"NOOP\r\n"
+        with pytest.raises(WireLost, match="timed out"):
+            wire.read_reply(0.12)
+        thread = later(lambda: server.sendall(b"250 late\r\n250 two\r\n"))
+        assert wire.read_reply(10).code == 250
+        thread.join()
+        assert wire.read_reply(10).code == 250
+        data = b"y" * 3_000_000
+        got = bytearray()
+
+        def read() -> None:
+            while len(got) < len(data):
+                got.extend(server.recv(1 << 20))
+
+        thread = later(read)
+        wire.write(data, 30, more=True)
+        thread.join()
+        assert got == data
+        with pytest.raises(WireLost, match="timed out"):
+            wire.write(b"x" * 50_000_000, 0.2)
