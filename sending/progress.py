@@ -1,8 +1,9 @@
 """What somebody who watches a sender sees: a live bar on a terminal, else a line now and then.
 
-``choose`` gives a display for ``Sender.run(watch=display.show)``. A display costs the sender
-nothing it would notice and never fails it: the database is asked by ``remaining.Watcher`` on a
-thread of its own, and what the display gets wrong stays in the display.
+``choose`` gives a display; ``display.show(source)`` is called again and again. The source is one
+sender (``OneSender``) or several processes together (``processes_reports.Totals``). A display
+costs the sender nothing it would notice and never fails it: the database is asked by
+``remaining.Watcher`` on a thread of its own, and what the display gets wrong stays in the display.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from . import clock
 from .plain_table import duration, short
 from .remaining import Remaining, Watcher, Window, closed, eta
 
 if TYPE_CHECKING:
-    from .worker import Sender
+    from .shared import Shared
 
 log = logging.getLogger("sendonce.sender")
 
@@ -52,9 +53,47 @@ def choose(stream: Any, live: bool) -> Display:
 
 
 @dataclass(frozen=True, slots=True)
+class Figures:
+    """What a source knows at one moment, rates apart. ``counts`` are rows by what they became
+    since it began, ``ending``: it sends no more."""
+
+    counts: Mapping[str, int]
+    remaining: Remaining | None
+    reasons: Sequence[str]
+    ending: bool = False
+    #: Of several processes together: how many there are, in words.
+    processes: str = ""
+
+
+class Source(Protocol):
+    """Whose progress is shown."""
+
+    def read(self) -> Figures:
+        """The moment's figures, from memory alone."""
+
+
+class OneSender:
+    """The process that sends. ``count_every`` (seconds) None: it does not ask the database."""
+
+    def __init__(self, shared: Shared, *, count_every: float | None) -> None:
+        self.shared = shared
+        self.watcher = None if count_every is None else Watcher(shared, every=count_every)
+
+    def read(self) -> Figures:
+        if self.watcher is not None:
+            self.watcher.poke()
+        return Figures(
+            counts=self.shared.tally.counts(),
+            remaining=self.watcher.latest if self.watcher is not None else None,
+            reasons=list(dict.fromkeys(self.shared.pauses.reasons)),
+            ending=self.shared.stopping.is_set(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """What there is to show at one moment. ``rate`` is rows a second of this process,
-    ``left`` seconds of all of them together; ``done`` and ``total`` are None while unknown."""
+    """What there is to show at one moment. ``rate`` is rows a second of the source,
+    ``left`` seconds of all senders together; ``done`` and ``total`` are None while unknown."""
 
     done: int | None
     total: int | None
@@ -64,6 +103,7 @@ class Reading:
     left: float | None
     counts: Mapping[str, int]
     reasons: Sequence[str]
+    processes: str = ""
 
 
 class Display(ABC):
@@ -71,10 +111,11 @@ class Display(ABC):
 
     stream: TextIO
     count_every = COUNT_EVERY
+    #: What others write to its terminal would spoil what it draws there.
+    draws = False
 
     def __init__(self, stream: Any) -> None:
         self.stream = cast(TextIO, stream)
-        self._watcher: Watcher | None = None
         self._own = Window()
         self._all = Window()
         self._failed = False
@@ -91,10 +132,10 @@ class Display(ABC):
         """Nothing to close."""
         return None
 
-    def show(self, sender: Sender) -> None:
-        """Show how far it is. Called about twice a second; returns at once and never raises."""
+    def show(self, source: Source) -> None:
+        """Show how far it is. Called ten times a second; returns at once and never raises."""
         try:
-            self.present(sender)
+            self.present(source.read())
         except Exception:
             # A display that fails must not stop what it displays; once is enough to say so.
             if not self._failed:
@@ -104,29 +145,14 @@ class Display(ABC):
                 )
 
     @abstractmethod
-    def present(self, sender: Sender) -> None:
+    def present(self, figures: Figures) -> None:
         """Show it; may raise."""
 
-    def read(self, sender: Sender) -> Reading:
-        """The moment's figures, from memory alone."""
-        shared = sender.shared
-        if self._watcher is None or self._watcher.shared is not shared:
-            self._watcher = Watcher(shared, every=self.count_every)
-        self._watcher.poke()
-        counts = shared.tally.counts()
-        return self.combine(
-            clock.now(), counts, self._watcher.latest, list(dict.fromkeys(shared.pauses.reasons))
-        )
-
-    def combine(
-        self,
-        now: float,
-        counts: Mapping[str, int],
-        remaining: Remaining | None,
-        reasons: Sequence[str],
-    ) -> Reading:
-        """A reading from its parts; keeps the windows that rates are taken over."""
-        here = closed(counts)
+    def combine(self, now: float, figures: Figures) -> Reading:
+        """A reading at ``now`` (seconds of ``sending.clock``); keeps the windows that rates are
+        taken over."""
+        remaining = figures.remaining
+        here = closed(figures.counts)
         self._own.add(now, here)
         done = total = left = None
         # A campaign that began after the count is not in it.
@@ -142,8 +168,9 @@ class Display(ABC):
             building=bool(remaining and remaining.building),
             rate=self._own.rate,
             left=left,
-            counts=counts,
-            reasons=reasons,
+            counts=figures.counts,
+            reasons=figures.reasons,
+            processes=figures.processes,
         )
 
 
@@ -157,9 +184,9 @@ class Lines(Display):
         self._next: float | None = None
         self._told: Mapping[str, int] = {}
 
-    def present(self, sender: Sender) -> None:
-        reading = self.read(sender)
+    def present(self, figures: Figures) -> None:
         now = clock.now()
+        reading = self.combine(now, figures)
         if self._next is None:
             self._next = now + LINE_EVERY
         if now < self._next:
@@ -184,10 +211,11 @@ def fields(reading: Reading) -> dict[str, object]:
     """The reading as ``extra`` of a log record; what is unknown is None, which shows as nothing.
 
     ``done`` and ``total`` are people of the campaigns being sent, left out where there is none;
-    ``rows_...`` are this process's since it began.
+    ``rows_...`` are this process's since it began, or of all ``processes`` that it started.
     """
     return {
         "event": "progress",
+        "processes": reading.processes or None,
         "done": reading.done if reading.total else None,
         "total": reading.total or None,
         "rate": f"{reading.rate:.1f}/s",
@@ -226,7 +254,7 @@ def remainder(reading: Reading) -> str:
 
 
 def tallied(counts: Mapping[str, int]) -> str:
-    """``590 sent, 12 to retry``: what this process has done."""
+    """``590 sent, 12 to retry``: what the source has done."""
     return ", ".join(f"{counts[name]:,} {word}" for name, word in SHOWN if counts.get(name))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,10 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import clock
-from .progress import DRAW_EVERY, Display, Reading, complaints, headline, tallied
-
-if TYPE_CHECKING:
-    from .worker import Sender
+from .progress import DRAW_EVERY, Display, Figures, Reading, complaints, headline, tallied
 
 
 class SteadyConsole(Console):
@@ -55,7 +52,9 @@ class ConsoleStream(io.TextIOBase):
 
 
 class Bar(Display):
-    """A bar with the figures behind it, what this process did, and why anything waits."""
+    """A bar with the figures behind it, what the source did, and why anything waits."""
+
+    draws = True
 
     def __init__(self, stream: Any, *, console: Console | None = None) -> None:
         super().__init__(stream)
@@ -82,12 +81,12 @@ class Bar(Display):
     ) -> None:
         self._live.stop()
 
-    def present(self, sender: Sender) -> None:
+    def present(self, figures: Figures) -> None:
         now = clock.now()
-        if now < self._next and not sender.shared.stopping.is_set():
+        if now < self._next and not figures.ending:
             return
         self._next = now + DRAW_EVERY
-        self._live.update(render(self.read(sender)), refresh=True)
+        self._live.update(render(self.combine(now, figures)), refresh=True)
 
 
 def render(reading: Reading) -> RenderableType:
@@ -107,7 +106,8 @@ def render(reading: Reading) -> RenderableType:
     lines: list[RenderableType] = [first]
     done = tallied(reading.counts)
     if done:
-        lines.append(Text(f"this process: {done}", style="dim", overflow="ellipsis", no_wrap=True))
+        who = f"{reading.processes} processes" if reading.processes else "this process"
+        lines.append(Text(f"{who}: {done}", style="dim", overflow="ellipsis", no_wrap=True))
     lines += [
         Text(f"waiting: {reason}", style="yellow", overflow="ellipsis", no_wrap=True)
         for reason in complaints(reading.reasons)

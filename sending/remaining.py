@@ -57,6 +57,8 @@ class Remaining:
     building: bool
     #: Rows that this process had closed when it was counted.
     closed_here: int
+    #: When (``sending.clock``): the clock is the machine's, other processes read the same.
+    at: float = 0.0
 
     def done(self, closed_now: int) -> int:
         """People finished with, ``closed_now`` rows closed in this process since it began.
@@ -142,7 +144,7 @@ class Watcher:
 
     def count(self) -> Remaining:
         """Count now, on a borrowed connection. Raises what the database raises."""
-        before = closed(self.shared.tally.counts())
+        before, at = closed(self.shared.tally.counts()), clock.now()
         with self.shared.pool.lend(), transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL statement_timeout = {COUNT_LIMIT_MS}")
@@ -168,6 +170,7 @@ class Watcher:
             waiting=waiting,
             building=any(built is None for _, _, _, built in rows),
             closed_here=before,
+            at=at,
         )
 
     def _scope(self) -> list[tuple[int, str, int, datetime | None]]:

@@ -68,9 +68,10 @@ class Sender:
         self.upkeep = Upkeep(self.shared, watch_drain=drain, patience=patience)
         self.heartbeat = Heartbeat(self.shared, direct=conf.DIRECT_CONNECTION)
         self.signals = 0
+        self.leaving = False
 
     def run(self, watch: Callable[[Sender], None] | None = None) -> None:
-        """Send. ``watch`` is called about twice a second, for a display.
+        """Send. ``watch`` is called ten times a second, for a display.
 
         Raises ``Abandoned`` when the last outcomes could not be written in time; the leases
         settle those rows (as in doubt), so nothing is lost or sent twice by it.
@@ -88,7 +89,7 @@ class Sender:
         )
         for thread in (self.heartbeat, self.upkeep, self.dispatcher, *self.lanes):
             thread.start()
-        while not self.signals and not (self.drain and self.upkeep.drained.is_set()):
+        while not (self.signals or self.leaving or (self.drain and self.upkeep.drained.is_set())):
             if watch is not None:
                 watch(self)
             time.sleep(0.1)
@@ -96,10 +97,18 @@ class Sender:
         if watch is not None:
             watch(self)
 
+    def leave(self) -> None:
+        """Have ``run`` end as at a first signal. It is not counted as one: it may be said again,
+        and beside a signal."""
+        self.leaving = True
+
     def stop(self) -> None:
         """Stop claiming, let the messages on the wire finish, give back the rest, sign off."""
         shared = self.shared
-        log.info("finishing what is on the wire", extra={"event": "sender_stopping"})
+        log.info(
+            "finishing what is on the wire",
+            extra={"event": "sender_stopping", "worker": shared.worker_id},
+        )
         shared.stopping.set()
         shared.wake()
         self.upkeep.imports.terminate()

@@ -36,7 +36,9 @@ class Conf:
     #: True only where no pooler stands between worker and PostgreSQL: session advisory locks
     #: then show a dead worker at once. Never guessed.
     DIRECT_CONNECTION: bool = False
-    #: Lanes (threads with a mail connection each) of one ``run_sender`` process.
+    #: Processes side by side that one ``run_sender`` starts.
+    PROCESSES: int = 1
+    #: Lanes (threads with a mail connection each) of each ``run_sender`` process.
     LANES: int = 8
     #: The most messages a lane hands over at once; it adapts downwards to a slow relay.
     LOT: int = 20

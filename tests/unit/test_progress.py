@@ -14,7 +14,17 @@ import pytest
 from rich.console import Console
 
 from sending import clock, logs, progress
-from sending.progress import Display, Lines, Reading, complaints, fields, headline, tallied
+from sending.progress import (
+    Display,
+    Figures,
+    Lines,
+    OneSender,
+    Reading,
+    complaints,
+    fields,
+    headline,
+    tallied,
+)
 from sending.progress_bar import Bar, SteadyConsole, render
 from sending.remaining import Remaining, Watcher, Window, closed, eta
 from sending.tally import Tally
@@ -221,14 +231,14 @@ def test_a_line_every_half_minute_in_which_something_moved(
     sender: Any, now: list[float], lines: io.StringIO
 ) -> None:
     display = Lines(io.StringIO())
-    display._watcher = _Counted(sender.shared, remaining())
+    source = counted(sender, remaining())
     moved: list[int] = []
     for second in range(200):
         now[0] = 1000.0 + second
         if second in (10, 70):
             sender.shared.tally.settled({1: "sent", 2: "retry"})
         before = lines.getvalue().count("\n")
-        display.show(sender)
+        display.show(source)
         moved += [second] * (lines.getvalue().count("\n") - before)
     assert moved == [30, 90]
     assert "INFO progress done=41 total=100 rate=0.0/s rows_sent=1 rows_retry=1" in lines.getvalue()
@@ -255,12 +265,12 @@ def test_after_a_cancel_the_log_does_not_read_like_a_failure(
     sender: Any, now: list[float], lines: io.StringIO
 ) -> None:
     display = Lines(io.StringIO())
-    display._watcher = _Counted(sender.shared, remaining(total=0, open=0, closed_here=186))
-    display.show(sender)
+    source = counted(sender, remaining(total=0, open=0, closed_here=186))
+    display.show(source)
     sender.shared.tally.settled(dict.fromkeys(range(186), "sent"))
     for at in (1015.0, 1031.0, 1062.0):
         now[0] = at
-        display.show(sender)
+        display.show(source)
     assert lines.getvalue() == ""
     assert fields(reading(done=0, total=0))["total"] is None
 
@@ -268,8 +278,8 @@ def test_after_a_cancel_the_log_does_not_read_like_a_failure(
 def test_a_campaign_that_began_after_the_count_is_unknown_not_nothing() -> None:
     display = Lines(io.StringIO())
     empty = remaining(total=0, open=0)
-    assert display.combine(0.0, {}, empty, []).total == 0
-    assert display.combine(1.0, {"sent": 5}, empty, []).total is None
+    assert display.combine(0.0, Figures({}, empty, [])).total == 0
+    assert display.combine(1.0, Figures({"sent": 5}, empty, [])).total is None
 
 
 def test_the_bar_shows_figures_counts_and_reasons() -> None:
@@ -292,11 +302,11 @@ def test_log_lines_print_above_the_bar_as_they_are(sender: Any, now: list[float]
     )
     line = f"2026 INFO sent [bold]x[/bold] :smile: {'y' * 100}"
     with Bar(out, console=console) as display:
-        display._watcher = _Counted(sender.shared, remaining())
-        display.show(sender)
+        source = counted(sender, remaining())
+        display.show(source)
         display.stream.write(f"{line}\n")
         now[0] += 1
-        display.show(sender)
+        display.show(source)
     assert line in out.getvalue()
     assert "\x1b[?25l" not in out.getvalue(), "a killed process could not show the cursor again"
     assert "40 of 100" in out.getvalue()
@@ -307,11 +317,11 @@ def test_a_terminal_that_went_away_does_not_stop_the_sender(
     kind: type[Display], sender: Any, now: list[float], lines: io.StringIO
 ) -> None:
     display = kind(Broken())
-    display._watcher = _Counted(sender.shared, remaining())
+    source = counted(sender, remaining())
     for _ in range(5):
         now[0] += 40.0
         sender.shared.tally.settled({1: "sent"})
-        display.show(sender)
+        display.show(source)
     assert lines.getvalue().count("progress_error") <= 1
 
 
@@ -328,21 +338,37 @@ def test_a_database_that_is_away_neither_stalls_nor_fails(sender: Any) -> None:
 
     sender.shared.pool = Pool()
     display = Lines(io.StringIO())
+    source = OneSender(sender.shared, count_every=2.0)
     for _ in range(10):
-        display.show(sender)
+        display.show(source)
     assert Pool.asked.wait(30)
     sender.shared.tally.settled({1: "sent"})
-    seen = display.read(sender)
-    assert (seen.total, seen.counts) == (None, {"sent": 1})
+    seen = source.read()
+    assert (seen.remaining, seen.counts) == (None, {"sent": 1})
     hold.set()
 
 
 def test_a_sender_that_stops_is_not_asked_any_more(sender: Any) -> None:
     sender.shared.stopping.set()
-    display = Lines(io.StringIO())
-    display.show(sender)
-    assert display._watcher is not None
-    assert display._watcher._thread is None
+    source = OneSender(sender.shared, count_every=2.0)
+    Lines(io.StringIO()).show(source)
+    assert source.watcher is not None
+    assert source.watcher._thread is None
+
+
+def test_who_does_not_count_asks_nobody(sender: Any) -> None:
+    source = OneSender(sender.shared, count_every=None)
+    sender.shared.tally.settled({1: "sent"})
+    sender.shared.pauses.reasons += ["default: refused", "default: refused"]
+    for _ in range(3):
+        seen = source.read()
+    assert seen == Figures({"sent": 1}, None, ["default: refused"], ending=False)
+
+
+def counted(sender: Any, found: Remaining) -> OneSender:
+    source = OneSender(sender.shared, count_every=2.0)
+    source.watcher = _Counted(sender.shared, found)
+    return source
 
 
 class _Counted(Watcher):

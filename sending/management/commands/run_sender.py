@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, InterfaceError
 
 from campaigns.models import Campaign
 from sending import checks, cluster, logs, progress
+from sending.import_runner import LAST_BATCH
+from sending.processes import NotAlone, Supervisor, Tie
+from sending.processes_reports import Reporter
 from sending.shared import Abandoned
-from sending.worker import EXIT_ABANDONED, Sender
+from sending.worker import EXIT_ABANDONED, LAST_WORDS, LAST_WRITES, Sender
 from subscribers.conf import conf
 
 #: Exit codes; 0 is drained or stopped by a signal with everything accounted for.
 EXIT_USAGE = 2
 EXIT_REFUSED = 3
 EXIT_CLUSTER_CHANGED = 4
+#: Seconds for which several processes are waited for, beyond what each takes at the most.
+SLACK = 3.0
 
 EPILOG = """exit codes:
   0    stopped by SIGTERM or SIGINT, or drained: every row is accounted for
@@ -44,11 +51,19 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
+            "--processes",
+            type=_whole(1, 100),
+            default=conf.PROCESSES,
+            metavar="N",
+            help="processes side by side, each with lanes and up to four database connections of "
+            f"its own; about one a core (default {conf.PROCESSES})",
+        )
+        parser.add_argument(
             "--lanes",
             type=_whole(1, 500),
             default=conf.LANES,
             metavar="N",
-            help=f"mail connections (threads) of this process (default {conf.LANES})",
+            help=f"mail connections (threads) of each process (default {conf.LANES})",
         )
         parser.add_argument(
             "--lot",
@@ -56,7 +71,7 @@ class Command(BaseCommand):
             default=conf.LOT,
             metavar="N",
             help="the most messages a lane hands over at once; a crash leaves at most "
-            f"lanes x lot in doubt (default {conf.LOT})",
+            f"lanes x lot of each process in doubt (default {conf.LOT})",
         )
         parser.add_argument(
             "--drain",
@@ -81,34 +96,93 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        campaign_id = options["campaign"]
-        if campaign_id is not None and not Campaign.objects.filter(pk=campaign_id).exists():
-            raise CommandError(f"there is no campaign {campaign_id}", returncode=EXIT_USAGE)
         display = progress.choose(self.stdout, live=not options["no_progress"])
         logs.configure(display.stream, level=self._level(options["verbosity"]))
+        if options["processes"] == 1:
+            self._send(display, options)
+        elif code := self._supervise(display, options):
+            sys.exit(code)  # the process that ended so has said why
+
+    def _send(
+        self, display: progress.Display, options: dict[str, Any], tie: Tie | None = None
+    ) -> None:
+        """Be the sender, or one of several (``tie``)."""
         sender = Sender(
             lanes=options["lanes"],
             lot=options["lot"],
             drain=options["drain"],
-            campaign_id=campaign_id,
+            campaign_id=options["campaign"],
             patience=options["patience"],
         )
         sender.handle_signals()
+        if tie is not None:
+            tie.hear_signals()
+        self._look(options, first=tie is None or tie.first)
+        counts = tie is None or tie.number == 0  # one counts for all
+        figures = progress.OneSender(
+            sender.shared, count_every=display.count_every if counts else None
+        )
+
+        def watch(sender: Sender) -> None:
+            if tie is not None and tie.is_cut():
+                sender.leave()
+            display.show(figures)
+
         try:
-            warnings = cluster.check(confirm=options["confirm_cluster"])
+            with display:
+                sender.run(watch=watch)
+        except Abandoned as error:
+            raise CommandError(str(error), returncode=EXIT_ABANDONED) from error
+
+    def _look(self, options: dict[str, Any], *, first: bool) -> None:
+        """At the database, before anything is sent. Only the ``first`` of several processes tells
+        its warnings; and what staff have confirmed is the cluster of this start, not one that is
+        met hours later by a process that is started again."""
+        campaign_id = options["campaign"]
+        if campaign_id is not None and not Campaign.objects.filter(pk=campaign_id).exists():
+            raise CommandError(f"there is no campaign {campaign_id}", returncode=EXIT_USAGE)
+        try:
+            warnings = cluster.check(confirm=options["confirm_cluster"] and first)
         except cluster.ClusterRefused as error:
             raise CommandError(str(error), returncode=EXIT_REFUSED) from error
         except cluster.ClusterChanged as error:
             raise CommandError(str(error), returncode=EXIT_CLUSTER_CHANGED) from error
+        if not first:
+            return
         for warning in warnings:
             logs.log.warning(warning, extra={"event": "cluster_warning"})
         if dead_links := checks.base_url_warning():
             logs.log.warning(dead_links, extra={"event": "base_url_warning"})
+
+    def _supervise(self, display: progress.Display, options: dict[str, Any]) -> int:
+        """Start several and see to their end; the exit code."""
+
+        def work(tie: Tie) -> int:
+            reporter = Reporter(self.stdout, tie.tell, count_every=display.count_every)
+            logs.configure(reporter.stream, level=self._level(options["verbosity"]))
+            try:
+                self._send(reporter, options, tie)
+            except CommandError as error:
+                self.stderr.write(f"CommandError: {error}")
+                return error.returncode
+            except (DatabaseError, InterfaceError) as error:
+                self.stderr.write(f"error: {str(error).strip().splitlines()[0]}")
+                return 1
+            return 0
+
         try:
-            with display:
-                sender.run(watch=display.show)
-        except Abandoned as error:
-            raise CommandError(str(error), returncode=EXIT_ABANDONED) from error
+            supervisor = Supervisor(
+                options["processes"],
+                work,
+                drain=options["drain"],
+                patience=conf.GRACE + LAST_WRITES + LAST_WORDS + LAST_BATCH + SLACK,
+                print_line=display.stream.write if display.draws else None,
+            )
+        except NotAlone as error:
+            raise CommandError(str(error), returncode=EXIT_USAGE) from error
+        supervisor.handle_signals()
+        with display:
+            return supervisor.run(watch=display.show)
 
     @staticmethod
     def _level(verbosity: int) -> str:

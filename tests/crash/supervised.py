@@ -1,0 +1,56 @@
+"""Two processes under a supervisor that do something else than send.
+
+``python -m tests.crash.supervised MODE FILE``: each tells that it is up, and then does what
+``MODE`` says; the file is there once the second of them has lived before.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+PATIENCE = 0.5
+
+
+def main(mode: str, marker: Path) -> int:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    import django
+
+    django.setup()
+    from sending import logs
+    from sending.processes import Supervisor, Tie
+    from sending.processes_reports import encode
+    from sending.progress import Figures
+
+    logs.configure(sys.stdout, level="INFO")
+
+    def work(tie: Tie) -> int:
+        tie.tell(encode(os.getpid(), Figures({"sent": 1}, None, [])))
+        lives_again = marker.exists()
+        if tie.number == 1:
+            marker.touch()
+        if mode == "stubborn":
+            time.sleep(600)
+        if mode == "deaf at first":
+            heard: list[int] = []
+            time.sleep(1.0)
+            signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+            tie.hear_signals()
+            print(f"heard {heard} at last", flush=True)
+            return 0
+        if tie.number == 1 and not lives_again:
+            if mode == "abandons":
+                return 5
+            raise RuntimeError("a fault")
+        return 0
+
+    supervisor = Supervisor(2, work, drain=True, patience=PATIENCE)
+    supervisor.handle_signals()
+    return supervisor.run(lambda totals: None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
