@@ -29,7 +29,8 @@ from subscribers.scoping import (
     account_ids,
 )
 
-from . import doubt, waits
+from . import admin_archive, doubt, waits
+from .admin_archive import ArchivedCountAdmin
 from .admin_limits import CampaignHealthAdmin, RateLimitAdmin, TransportPauseAdmin
 from .admin_texts import moment, shortened
 from .admin_webhooks import ProviderEventAdmin, WebhookCountAdmin
@@ -39,6 +40,7 @@ from .status import worker_state
 from .wording import doubt_words, kind_words, reason_words, words
 
 __all__ = [
+    "ArchivedCountAdmin",
     "CampaignHealthAdmin",
     "DeliveryEventAdmin",
     "InstallationAdmin",
@@ -110,6 +112,10 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("context", "frozen")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        admin_archive.tell(self, request)
+        return super().changelist_view(request, extra_context)
 
     @admin.display(description="recipient")
     def recipient(self, obj: Send) -> str:

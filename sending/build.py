@@ -22,6 +22,9 @@ log = logging.getLogger("sendonce.sender")
 
 #: A sparse segment of a large account: chunks of ids grow up to this many times the setting.
 LARGEST_FACTOR = 64
+#: Seconds that a chunk should take at most, and how small that makes it at the most.
+LONGEST_CHUNK = 0.2
+LEAST_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,21 @@ class Progress:
     done: bool
 
 
-def next_size(size: int, inserted: int, smallest: int) -> int:
-    """How many subscriber ids the next chunk spans: more while few of them are in the
-    audience, the setting again when many are. All three are numbers of subscribers."""
+def next_size(size: int, inserted: int, smallest: int, seconds: float = 0.0) -> int:
+    """How many subscriber ids the next chunk spans, after one of ``size`` that made ``inserted``
+    rows in ``seconds``: more while few of them are in the audience, the setting (``smallest``)
+    again when many are, and less than that where it takes long: whoever builds does other things
+    between two chunks, such as beginning a campaign that has just been approved."""
+    if seconds > LONGEST_CHUNK:
+        return max(min(size, LEAST_SIZE), size // 2)
     if inserted * 4 < size:
-        return min(size * 4, smallest * LARGEST_FACTOR)
-    return max(smallest, size // 4) if inserted * 2 > size else size
+        wider = min(size * 4, smallest * LARGEST_FACTOR)
+        return wider if seconds * 4 < LONGEST_CHUNK else size
+    if inserted * 2 > size and size > smallest:
+        return max(smallest, size // 4)
+    if size < smallest and seconds * 2 < LONGEST_CHUNK:
+        return min(smallest, size * 2)
+    return size
 
 
 #: SQLSTATE: somebody whom the chunk found was deleted before it could commit.
@@ -66,7 +78,9 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
 
 def _build_chunk(campaign_id: int, size: int) -> Progress | None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(sql.READ_COMMITTED)
+        # Not durable by itself: rows and cursor are lost together or not at all, and no hand-over
+        # of a row can be on disk (or on a standby) without the chunk that made it, being later.
+        cursor.execute(sql.RELAXED)
         if try_shared(cursor, [campaign_id]):
             return None
         found = (
@@ -121,10 +135,11 @@ def _sweep(cursor: Any, place: dict[str, Any]) -> Progress | None:
 
 
 def unbuilt() -> list[int]:
-    """Ids of campaigns that are sending and not completely built."""
+    """Ids of campaigns that are sending and not completely built; of whom fewest people have a row
+    yet first, so that one that begins does not wait for a large one."""
     return list(
         Campaign.objects.filter(status=Campaign.Status.SENDING, built_at__isnull=True)
-        .order_by("id")
+        .order_by("audience", "id")
         .values_list("id", flat=True)
     )
 

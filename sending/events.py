@@ -12,9 +12,10 @@ from . import sql
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One event to append; ``kind`` is the status reached. See ``models.DeliveryEvent``."""
+    """One event to append; ``kind`` is the status reached. ``send_id`` None: the row was pruned.
+    See ``models.DeliveryEvent``."""
 
-    send_id: int
+    send_id: int | None
     account_id: int
     kind: str
     stage: str = ""

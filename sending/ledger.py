@@ -2,12 +2,12 @@
 
 ``audience = queued + claimed + sending + retry + sent + bounced + failed + suppressed +
 in_doubt + canceled``, where ``audience`` is counted from the people (see ``sql.CHUNK_INSERT``
-and ``sql.SWEEP``), not from the rows.
+and ``sql.SWEEP``), not from the rows. Rows that were pruned go on counting (``sending.pruning``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import connection
 
@@ -25,12 +25,14 @@ OPEN = ("queued", "claimed", "sending", "retry")
 @dataclass(frozen=True, slots=True)
 class Balance:
     """One campaign's count. ``difference`` is people without a row (positive) or rows without
-    a person (negative); 0 when the identity holds."""
+    a person (negative); 0 when the identity holds. ``archived``: how many of each of ``counts``
+    were pruned, statuses with none left out."""
 
     campaign_id: int
     counts: dict[str, int]
     audience: int
     built: bool
+    archived: dict[str, int] = field(default_factory=dict)
 
     @property
     def difference(self) -> int:
@@ -52,8 +54,15 @@ def balance(campaign_id: int) -> Balance:
     if not rows:
         raise Campaign.DoesNotExist(f"there is no campaign {campaign_id}")
     counts = dict.fromkeys(STATUSES, 0)
-    counts.update({status: n for _, _, status, n in rows if status is not None})
-    return Balance(campaign_id, counts, audience=rows[0][0], built=rows[0][1])
+    known = [row[2:] for row in rows if row[2] is not None]
+    counts.update({status: here + archived for status, here, archived in known})
+    return Balance(
+        campaign_id,
+        counts,
+        audience=rows[0][0],
+        built=rows[0][1],
+        archived={status: archived for status, _, archived in known if archived},
+    )
 
 
 def counts(campaign: Campaign) -> dict[str, int]:

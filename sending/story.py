@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from subscribers.addresses import canonical, erased_hashes, lower
@@ -14,7 +14,7 @@ from subscribers.models import Account, Membership, Subscriber, Suppression
 
 from . import waits
 from .answers import said
-from .models import DeliveryEvent, Send
+from .models import ArchivedCount, DeliveryEvent, Send
 from .status_limits import pace_words
 
 #: The latest sends that are told, unless all are asked for.
@@ -99,13 +99,15 @@ class Chapter:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Oldest first. ``address`` is how it is stored; ``older`` is the number of messages before
-    the first chapter that are not told."""
+    the first chapter that are not told; ``archived`` the number of campaigns, of the accounts that
+    know the address, of which rows were pruned: whether it was among them nobody knows any more."""
 
     address: str
     people: list[Person]
     blocks: list[Block]
     chapters: list[Chapter]
     older: int = 0
+    archived: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -136,12 +138,18 @@ def story(address: str, *, most: int | None = MOST) -> Story:
         every,
         email,
     )
+    people, blocks = _people(folded, accounts), _blocks(folded, hashes, accounts)
+    known_by = {person.account for person in people} | {block.account for block in blocks}
+    known_by |= {chapter.account for chapter in chapters}
     return Story(
         address=email,
-        people=_people(folded, accounts),
-        blocks=_blocks(folded, hashes, accounts),
+        people=people,
+        blocks=blocks,
         chapters=chapters,
         older=sends.count() - len(chapters) if len(chapters) == most else 0,
+        archived=ArchivedCount.objects.filter(
+            campaign__account__in=[pk for pk, slug in accounts.items() if slug in known_by]
+        ).aggregate(n=Count("campaign", distinct=True))["n"],
     )
 
 

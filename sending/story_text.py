@@ -37,9 +37,13 @@ def story_lines(story: Story, now: datetime) -> list[str]:
             f"({words(block.reason)}){why}"
         )
     if not story.chapters:
-        lines += ["", "  No message was ever made for it.", *_why_nothing(story)]
+        told = "is known" if story.archived else "was ever made for it"
+        lines += ["", f"  No message {told}.", *_why_nothing(story)]
     if story.older:
         lines += ["", f"  and {story.older:,} older, not told here; --json has all of them"]
+    if story.archived:
+        were = "campaign was" if story.archived == 1 else "campaigns were"
+        lines += ["", f"  {story.archived:,} older {were} archived: who got them is not kept"]
     for chapter in story.chapters:
         lines += ["", *_chapter(chapter, now)]
     return lines

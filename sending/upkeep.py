@@ -34,6 +34,8 @@ log = logging.getLogger("sendonce.sender")
 
 #: Provider events are applied in slices of so many, so many at most in a round.
 _SLICE, _SLICES = 500, 10
+#: Seconds of building, about, before the other steps have their turn.
+BUILDING = 0.3
 
 
 class Upkeep(threading.Thread):
@@ -147,18 +149,25 @@ class Upkeep(threading.Thread):
         return started
 
     def build_a_little(self) -> bool:
-        """One chunk of every campaign that is being built, so that none waits for another."""
+        """One chunk of campaigns that are being built, as many as there is time for: after that
+        it is everybody's turn who has the fewest rows, so that none waits for another, nor a
+        campaign that falls due meanwhile for all of them."""
         busy = False
         wanted = self.shared.campaign_id
+        began = clock.now()
         for campaign_id in unbuilt():
             if wanted not in (None, campaign_id) or self.shared.stopping.is_set():
                 continue
+            if clock.now() - began > BUILDING:
+                return True
             span = self._spans.get(campaign_id, conf.BUILD_CHUNK)
+            chunk_began = clock.now()
             step = build_chunk(campaign_id, size=span)
             if step is None:
                 continue
             busy = True
-            self._spans[campaign_id] = next_size(span, step.inserted, conf.BUILD_CHUNK)
+            seconds = clock.now() - chunk_began
+            self._spans[campaign_id] = next_size(span, step.inserted, conf.BUILD_CHUNK, seconds)
             if step.done:
                 self._spans.pop(campaign_id, None)
             if step.inserted:

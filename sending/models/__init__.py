@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from .archive import ArchivedCount
 from .controls import CampaignHealth, Installation, RateLimit, TransportPause
 from .events import DeliveryEvent, ProviderEvent, WebhookCount
 from .sends import Send, Worker
 
 __all__ = [
+    "ArchivedCount",
     "CampaignHealth",
     "DeliveryEvent",
     "Installation",

@@ -41,7 +41,7 @@ class Send(models.Model):
 
     Rows change only through ``sending.queue``, ``sending.handover``, ``sending.settle``,
     ``sending.rescue``, ``sending.withdraw``, ``sending.doubt``, ``sending.limits.admission``,
-    ``sending.tracking.effects`` and ``sending.erasure``.
+    ``sending.tracking.effects`` and ``sending.erasure``; ``sending.pruning`` makes old ones counts.
     """
 
     class Status(models.TextChoices):
@@ -61,7 +61,7 @@ class Send(models.Model):
         Campaign, models.PROTECT, null=True, blank=True, related_name="sends", db_index=False
     )
     subscriber = models.ForeignKey(
-        Subscriber, models.SET_NULL, null=True, blank=True, related_name="sends"
+        Subscriber, models.SET_NULL, null=True, blank=True, related_name="sends", db_index=False
     )
     email = models.CharField(max_length=320, null=True, blank=True)  # noqa: DJ001 (null: erased)
     email_lower = models.GeneratedField(
@@ -70,7 +70,7 @@ class Send(models.Model):
         db_persist=True,
     )
     email_hash = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001
-    job_id = models.CharField(max_length=300, unique=True)
+    job_id = models.CharField(max_length=300)
 
     #: A message that does not go by its account's transport: the alias.
     transport = models.CharField(max_length=50, blank=True, db_default="")
@@ -130,12 +130,17 @@ class Send(models.Model):
     class Meta:
         ordering: ClassVar = ["-id"]
         permissions: ClassVar = [("resolve_doubt", "Can decide about sends in doubt")]
+        # A status is in the predicates below, so that every step of a row writes all indexes anew
+        # that are not partial: there are as few of these as the look-ups need.
         constraints: ClassVar = [
+            # Not ``unique=True``, which makes a second index, for LIKE.
+            models.UniqueConstraint(fields=["job_id"], name="sendonce_send_job"),
+            # Person and address first: they are looked for by themselves, too.
             models.UniqueConstraint(
-                fields=["campaign", "subscriber"], name="sendonce_send_subscriber"
+                fields=["subscriber", "campaign"], name="sendonce_send_subscriber"
             ),
             models.UniqueConstraint(
-                fields=["campaign", "email_lower"], name="sendonce_send_address"
+                fields=["email_lower", "campaign"], name="sendonce_send_address"
             ),
             models.UniqueConstraint(
                 fields=["campaign", "email_hash"],
@@ -195,6 +200,8 @@ class Send(models.Model):
             ),
         ]
         indexes: ClassVar = [
+            # All rows of a campaign, in slices or latest first.
+            models.Index(fields=["campaign", "id"], name="sendonce_send_campaign"),
             # Claim: the next queued rows of one campaign (or of none: transactional), by id.
             models.Index(
                 fields=["campaign", "id"],
@@ -225,8 +232,6 @@ class Send(models.Model):
                 condition=~Q(provider_message_id=""),
                 name="sendonce_send_provider_id",
             ),
-            # One person's story, and what an address still has coming.
-            models.Index(fields=["account", "email_lower"], name="sendonce_send_person"),
             # An erased person's story.
             models.Index(
                 fields=["email_hash"],

@@ -24,11 +24,9 @@ _SUPPRESSED = f"""EXISTS (
 # The people a campaign addresses: confirmed, in a segment of it, in none that it excludes. ``why``
 # they get nothing all the same, if so. Who ends a pause after this stays as it was found: a row
 # says what became of one campaign, and is not opened again by a change of mind.
-# ``bounds`` limits every arm to a chunk of ids; without it in each, the planner reads all
-# memberships of a million for every chunk of a few thousand.
+# ``person`` and ``member`` limit every arm to a chunk of ids; without it in each, the planner reads
+# all memberships of a million for every chunk of a few thousand.
 _ELIGIBLE = f"""
-    SELECT p.id, p.account_id, p.email, p.email_lower, CASE
-        WHEN {_SUPPRESSED} THEN 'suppressed' WHEN {PERSON_PAUSED} THEN 'paused' ELSE '' END AS why
     FROM {SUBSCRIBER} p
     WHERE p.account_id = %(account)s AND p.status = 'confirmed'{{person}}
       AND p.id IN (SELECT m.subscriber_id FROM {MEMBERSHIP} m
@@ -37,11 +35,16 @@ _ELIGIBLE = f"""
         WHERE m.segment_id = ANY(%(exclude)s::bigint[]) AND m.left_at IS NULL{{member}}
           AND m.subscriber_id = p.id)"""
 
-_ELIGIBLE_IN_CHUNK = _ELIGIBLE.format(
+# ... and what becomes a row of them.
+_PERSON = f"""p.id, p.account_id, p.email, p.email_lower, CASE
+        WHEN {_SUPPRESSED} THEN 'suppressed'
+        WHEN {PERSON_PAUSED} THEN 'paused' ELSE '' END AS why"""
+
+_ELIGIBLE_IN_CHUNK = f"\n    SELECT {_PERSON}" + _ELIGIBLE.format(
     person="\n      AND p.id > %(after)s AND p.id <= %(upto)s",
     member="\n        AND m.subscriber_id > %(after)s AND m.subscriber_id <= %(upto)s",
 )
-_ELIGIBLE_AT_ALL = _ELIGIBLE.format(person="", member="")
+_IDS_AT_ALL = "SELECT p.id" + _ELIGIBLE.format(person="", member="")
 
 SEGMENTS = f"""
 SELECT ARRAY(SELECT segment_id FROM {INCLUDE} WHERE campaign_id = %(campaign)s),
@@ -76,50 +79,48 @@ UPDATE {CAMPAIGN} SET audience_cursor = %(upto)s
 WHERE id = %(campaign)s AND status = 'sending' AND built_at IS NULL
   AND audience_cursor = %(after)s"""
 
-# People are counted in the snapshot that inserts them. Somebody whose address already has a row
-# (two people swapped addresses while the build ran) is the same recipient, not another one.
-# LATERAL with LIMIT: two index probes a person. A plain join of a table that grew since its
-# last ANALYZE reads all rows of the campaign for every chunk.
+# People are counted in the snapshot that inserts them: who got a row by it, and who ought to have
+# got one. Somebody whose address already has a row (two people swapped addresses while the build
+# ran) is the same recipient, not another one. Rows of before are only looked up, one by one, for
+# those few who got none: a subquery of one value is never made a join, which would read all rows of
+# a campaign for every chunk.
 CHUNK_INSERT = f"""
 WITH eligible AS MATERIALIZED ({_ELIGIBLE_IN_CHUNK}
 ), inserted AS ({_INSERT_SENDS}
-    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status, reason
+    ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, subscriber_id, status, reason
 ), noted AS ({_NOTE_WITHHELD}
 ), people AS (
     SELECT count(*) AS n FROM eligible e
-    LEFT JOIN LATERAL (SELECT s.id FROM {SEND} s
-        WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = e.id LIMIT 1) own ON true
-    LEFT JOIN LATERAL (SELECT s.id FROM {SEND} s
-        WHERE s.campaign_id = %(campaign)s AND s.email_lower = e.email_lower LIMIT 1) same ON true
-    WHERE own.id IS NULL AND same.id IS NULL
+    WHERE e.id IN (SELECT subscriber_id FROM inserted) OR COALESCE(
+        (SELECT s.id FROM {SEND} s
+            WHERE s.campaign_id = %(campaign)s AND s.subscriber_id = e.id LIMIT 1),
+        (SELECT s.id FROM {SEND} s
+            WHERE s.campaign_id = %(campaign)s AND s.email_lower = e.email_lower LIMIT 1)) IS NULL
 )
 UPDATE {CAMPAIGN} SET audience = audience + (SELECT n FROM people)
 WHERE id = %(campaign)s
 RETURNING (SELECT count(*) FROM inserted), (SELECT n FROM people)"""
 
 # The closing sweep: insert whoever a slow import committed behind the cursor and count, in the
-# same snapshot, the people: those eligible now, and those who were when their row was made.
+# same snapshot, the people: those eligible now, and those who were when their row was made. One
+# pass over ids alone; what else is needed of a person is read for the few who have no row.
 SWEEP = f"""
-WITH eligible AS MATERIALIZED ({_ELIGIBLE_AT_ALL}
-), rows AS MATERIALIZED (
-    SELECT subscriber_id, email_lower FROM {SEND} WHERE campaign_id = %(campaign)s
+WITH compared AS MATERIALIZED (
+    SELECT count(*) AS people, array_agg(e.id) FILTER (WHERE s.id IS NULL) AS missing
+    FROM ({_IDS_AT_ALL}) e
+    FULL JOIN (SELECT s.id, s.subscriber_id FROM {SEND} s WHERE s.campaign_id = %(campaign)s) s
+        ON s.subscriber_id = e.id
 ), missing AS MATERIALIZED (
-    SELECT e.* FROM eligible e
-    LEFT JOIN rows own ON own.subscriber_id = e.id
-    WHERE own.subscriber_id IS NULL
+    SELECT {_PERSON} FROM unnest((SELECT missing FROM compared)) AS t(id)
+    JOIN {SUBSCRIBER} p ON p.id = t.id
 ), inserted AS ({_INSERT_SENDS.replace("FROM eligible e", "FROM missing e")}
     ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, status, reason
 ), noted AS ({_NOTE_WITHHELD}
-), newcomers AS (
-    SELECT count(*) AS n FROM missing e
-    LEFT JOIN rows same ON same.email_lower = e.email_lower WHERE same.email_lower IS NULL
-), known AS (
-    SELECT count(*) AS n FROM eligible e JOIN rows own ON own.subscriber_id = e.id
-), gone AS (
-    SELECT count(*) AS n FROM rows r LEFT JOIN eligible e ON e.id = r.subscriber_id
-    WHERE e.id IS NULL
+), same AS (
+    SELECT count(*) AS n FROM missing e WHERE (SELECT s.id FROM {SEND} s
+        WHERE s.campaign_id = %(campaign)s AND s.email_lower = e.email_lower LIMIT 1) IS NOT NULL
 )
 UPDATE {CAMPAIGN} SET built_at = clock_timestamp(),
-    audience = (SELECT n FROM newcomers) + (SELECT n FROM known) + (SELECT n FROM gone)
+    audience = (SELECT people FROM compared) - (SELECT n FROM same)
 WHERE id = %(campaign)s AND status = 'sending' AND built_at IS NULL
 RETURNING (SELECT count(*) FROM inserted), audience"""

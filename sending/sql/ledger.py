@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, SEND
+from .tables import ACCOUNT, ARCHIVED, CAMPAIGN, SEND
 
+# Rows that are there, and what is left of those that were pruned: one statement, so one snapshot,
+# in which a batch of pruning is either both deleted and counted or neither.
 COUNTS = f"""
-SELECT c.audience, c.built_at IS NOT NULL, s.status, count(s.id)
-FROM {CAMPAIGN} c LEFT JOIN {SEND} s ON s.campaign_id = c.id
-WHERE c.id = %(campaign)s GROUP BY c.audience, c.built_at, s.status"""
+WITH counted AS (
+    SELECT s.status, count(*) AS here, 0 AS archived FROM {SEND} s
+    WHERE s.campaign_id = %(campaign)s GROUP BY s.status
+    UNION ALL
+    SELECT a.status, 0, a.number FROM {ARCHIVED} a WHERE a.campaign_id = %(campaign)s
+)
+SELECT c.audience, c.built_at IS NOT NULL, n.status, sum(n.here)::bigint, sum(n.archived)::bigint
+FROM {CAMPAIGN} c LEFT JOIN counted n ON true
+WHERE c.id = %(campaign)s GROUP BY c.audience, c.built_at, n.status"""
 
 # Open: somebody may still get it without a person deciding so. Each arm has its partial index.
 OPEN_ROWS = f"""

@@ -18,6 +18,7 @@ PROVIDER_EVENT = "sendonce_sending_providerevent"
 COUNT = "sendonce_sending_webhookcount"
 LIMIT = "sendonce_sending_ratelimit"
 HEALTH = "sendonce_sending_campaignhealth"
+ARCHIVED = "sendonce_sending_archivedcount"
 
 # What becomes of a row that would open, be closed or be canceled while an earlier hand-over of
 # it is still in doubt: back in doubt. "Canceled" or "suppressed" would say that nothing left.

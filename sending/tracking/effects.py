@@ -49,7 +49,7 @@ REASONS = {
 
 
 #: Kinds that suppress somebody, and as what.
-_SUPPRESSED_AS = {
+SUPPRESSED_AS = {
     HARD_BOUNCE: Suppression.Reason.HARD_BOUNCE,
     COMPLAINED: Suppression.Reason.COMPLAINT,
     UNSUBSCRIBED: Suppression.Reason.UNSUBSCRIBED,
@@ -88,27 +88,39 @@ class _Send(NamedTuple):
     known: list[str] | None
 
 
+class Whom(NamedTuple):
+    """Whose mailbox an event speaks of. ``email`` None: of an erased person, who is suppressed."""
+
+    account_id: int
+    subscriber_id: int | None
+    email: str | None
+
+
 @dataclass(slots=True)
 class _Effects:
     """What is to be written, collected over all rows."""
 
     rows: list[tuple[_Send, str, Tracked]] = field(default_factory=list)
     confirmed: list[int] = field(default_factory=list)
-    notes: list[tuple[_Send, Tracked]] = field(default_factory=list)
-    people: list[tuple[_Send, Tracked]] = field(default_factory=list)
+    notes: list[events.Note] = field(default_factory=list)
+    people: list[tuple[Whom, Tracked]] = field(default_factory=list)
     #: For the brakes, by campaign. What bounces or is refused was counted as accepted before.
     counted: dict[int, Unflushed] = field(default_factory=dict)
 
 
 def write(
-    cursor: Any, sends: Mapping[int, Sequence[Tracked]], erased: set[int]
+    cursor: Any,
+    sends: Mapping[int, Sequence[Tracked]],
+    erased: set[int],
+    rowless: Sequence[tuple[Whom, Tracked]] = (),
 ) -> dict[int, Result]:
     """Do what these events, by the number of their row, ask for; returns what came of each, by
     the number of the event. The rows are locked. Adds to ``erased`` the events of persons who
-    were erased."""
+    were erased. ``rowless`` are about rows that were pruned: all that they change is people."""
     cursor.execute(statements.TRACKED_ROWS, {"ids": sorted(sends)})
     rows = sorted((_Send(*row) for row in cursor.fetchall()), key=lambda row: row.id)
-    every = [event for events in sends.values() for event in events]
+    late = [event for _, event in rowless]
+    every = [event for events in sends.values() for event in events] + late
     cursor.execute(statements.KNOWN_EVENTS, {"event_ids": [e.event_id for e in every]})
     before = {event_id for (event_id,) in cursor.fetchall()}
     results = dict.fromkeys((e.id for e in every), Result.UNKNOWN_JOB)
@@ -119,8 +131,16 @@ def write(
             erased.update(e.id for e in mine)
         results |= _fold(row, [e for e in mine if e.event_id not in before], effects, providers)
         results |= {e.id: Result.IGNORED for e in mine if e.event_id in before}
+    for whom, event in rowless:
+        if whom.email is None:
+            erased.add(event.id)
+        is_news = event.kind in SUPPRESSED_AS and event.event_id not in before
+        results[event.id] = Result.APPLIED if is_news else Result.IGNORED
+        if is_news:
+            effects.notes.append(_note(whom, event, send_id=None))
+            effects.people.append((whom, event))
     _write_rows(cursor, effects)
-    events.record(cursor, [_note(send, event) for send, event in effects.notes])
+    events.record(cursor, effects.notes)
     _write_people(effects)
     health.add(cursor, effects.counted)
     return results
@@ -140,7 +160,7 @@ def _fold(
         if not send.is_doubted and providers.is_another(send.via, event.esp):
             results[event.id] = Result.WRONG_PROVIDER
             continue
-        if event.kind in _SUPPRESSED_AS and not event.recipient:
+        if event.kind in SUPPRESSED_AS and not event.recipient:
             # Whoever knows a job id and the shared secret must not suppress people by it alone.
             results[event.id] = Result.WRONG_RECIPIENT
             continue
@@ -155,9 +175,10 @@ def _fold(
         if decision.row.status != now.status:
             last = event
         now = decision.row
-        effects.notes.append((send, event))
-        if event.kind in _SUPPRESSED_AS:
-            effects.people.append((send, event))
+        effects.notes.append(_note(send, event, send_id=send.id))
+        if event.kind in SUPPRESSED_AS:
+            whom = Whom(send.account_id, send.subscriber_id, send.email)
+            effects.people.append((whom, event))
         if send.campaign_id is not None:
             refused = is_first and _speaks_of_us(event)
             if decision.bounced or decision.complained or refused:
@@ -245,45 +266,47 @@ def _write_rows(cursor: Any, effects: _Effects) -> None:
     )
 
 
-def _note(send: _Send, event: Tracked) -> events.Note:
+def _note(about: _Send | Whom, event: Tracked, *, send_id: int | None) -> events.Note:
     reply = reply_in(event.text)
     coded = event.kind == SOFT_BOUNCE and reply.is_coded
     reason = str(reply.verdict(Stage.DOT).reason) if coded else REASONS.get(event.kind, "")
     return events.Note(
-        send_id=send.id,
-        account_id=send.account_id,
+        send_id=send_id,
+        account_id=about.account_id,
         kind=event.kind,
         stage="webhook",
         code=reply.code,
         enhanced=reply.enhanced,
-        text=_text(send, event),
+        # Without a row an erasure does not find it, so it must name nobody.
+        text=_text(about, event) if send_id is not None else "",
         reason=reason,
         event_id=event.event_id,
         at=event.at,
     )
 
 
-def _text(send: _Send, event: Tracked) -> str:
+def _text(about: _Send | Whom, event: Tracked) -> str:
     """A reply often repeats the address; of an erased person none is kept."""
-    return event.text if send.email is not None else ""
+    return event.text if about.email is not None else ""
 
 
 def _write_people(effects: _Effects) -> None:
     """Suppress, and unsubscribe. The address is the row's, not the one that the event names; the
     person's may be another by now."""
-    entries: dict[tuple[int, str], Entry] = {}
+    entries: dict[tuple[int, str, str], Entry] = {}
     leaving: dict[int, str] = {}
-    for send, event in sorted(effects.people, key=lambda p: p[1].id):
+    for whom, event in sorted(effects.people, key=lambda p: p[1].id):
         # An erased person is suppressed already, by the hash.
-        if send.email is None:
+        if whom.email is None:
             continue
         evidence = f"{event.esp} told: {event.text or event.kind.replace('_', ' ')}"[:500]
-        reason = _SUPPRESSED_AS[event.kind]
+        reason = SUPPRESSED_AS[event.kind]
         entries.setdefault(
-            (send.id, event.kind), Entry(send.account_id, send.email, reason, evidence)
+            (whom.account_id, whom.email, event.kind),
+            Entry(whom.account_id, whom.email, reason, evidence),
         )
-        if event.kind == UNSUBSCRIBED and send.subscriber_id is not None:
-            leaving.setdefault(send.subscriber_id, evidence)
+        if event.kind == UNSUBSCRIBED and whom.subscriber_id is not None:
+            leaving.setdefault(whom.subscriber_id, evidence)
     # People before the list, as everybody locks them who unsubscribes or erases.
     people = Subscriber.objects.select_for_update(of=("self",), no_key=True)
     leavers = list(people.filter(pk__in=leaving).order_by(Collate("email_lower", "C")))

@@ -25,8 +25,8 @@ from subscribers.models import Suppression
 from .. import sql
 from ..models import ProviderEvent
 from ..sql import tracking as statements
-from . import webhook_counts
-from .effects import Tracked, write
+from . import archived, webhook_counts
+from .effects import Tracked, Whom, write
 from .matching import Told, match
 from .reading import read
 from .rules import ONCE, Result
@@ -152,20 +152,30 @@ def _apply(limit: int, taken: list[int]) -> int:
         )
         closed = try_shared(cursor, {f.campaign_id for f in found.values() if f.campaign_id})
         done = [e for e in waiting if found[e.id].campaign_id not in closed]
+        wanted = {f.send_id for e in done if (f := found[e.id]).send_id is not None}
+        here: set[int] = set()
+        if wanted:
+            cursor.execute(sql.LOCK_ROWS, {"ids": sorted(wanted)})
+            here = {send_id for (send_id,) in cursor.fetchall()}
+        # A row may have been pruned since, too, while we came to its lock.
+        late = archived.whom(e for e in done if found[e.id].send_id not in here)
         sends: dict[int, list[Tracked]] = defaultdict(list)
+        rowless: list[tuple[Whom, Tracked]] = []
         results: dict[int, Result] = {}
         for e in done:
-            send = found[e.id]
-            if send.send_id is None:
-                results[e.id] = send.refusal or Result.UNKNOWN_JOB
-                continue
-            sends[send.send_id].append(
-                Tracked(e.id, e.event_id, e.esp, e.kind, e.message_id, e.recipient, e.at, e.text)
+            tracked = Tracked(
+                e.id, e.event_id, e.esp, e.kind, e.message_id, e.recipient, e.at, e.text
             )
+            send_id, known = found[e.id].send_id, late.get(e.id)
+            if send_id is not None and send_id in here:
+                sends[send_id].append(tracked)
+            elif isinstance(known, Whom):
+                rowless.append((known, tracked))
+            else:
+                results[e.id] = known or found[e.id].refusal or Result.UNKNOWN_JOB
         erased: set[int] = set()
-        if sends:
-            cursor.execute(sql.LOCK_ROWS, {"ids": sorted(sends)})
-            results |= write(cursor, sends, erased)
+        if sends or rowless:
+            results |= write(cursor, sends, erased, rowless)
         erased |= _about_erased([e for e in done if e.id not in erased and _is_odd(results[e.id])])
         _mark(cursor, done, results, erased)
     return len(done)

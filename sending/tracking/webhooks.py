@@ -16,6 +16,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -171,15 +173,13 @@ class _Storing:
 
 
 def patterns() -> list[URLPattern]:
-    """``<provider>/tracking/`` for every provider whose view can be imported; none without
+    """``<provider>/tracking/`` for every provider that anymail has a view for; none without
     anymail."""
     found = []
     for name, dotted in VIEWS.items():
-        try:
-            theirs = import_string(f"anymail.webhooks.{dotted}")
-        except ImportError:
+        if not _is_there(dotted):
             continue
-        view = endpoint(theirs)
+        view = endpoint(dotted)
         found.append(path(f"{name}/tracking/", view, name=f"{name}_tracking_webhook"))
         if name == "mandrill":
             found.append(path("mandrill/", view, name="mandrill_webhook"))
@@ -188,19 +188,31 @@ def patterns() -> list[URLPattern]:
     return found
 
 
-def endpoint(theirs: type) -> Callable[..., HttpResponseBase]:
-    """The view around one of anymail's tracking views."""
-    ours: Any = type(
-        f"Storing{theirs.__name__}",
-        (_Storing, theirs),
-        {"is_signed": not getattr(theirs, "warn_if_no_basic_auth", True)},
-    )
+def _is_there(dotted: str) -> bool:
+    try:
+        return find_spec(f"anymail.webhooks.{dotted.partition('.')[0]}") is not None
+    except ModuleNotFoundError:  # no anymail at all
+        return False
+
+
+def endpoint(dotted: str) -> Callable[..., HttpResponseBase]:
+    """The view around one of anymail's tracking views.
+
+    The first request imports it: with all of them come boto3 and other libraries, for which each
+    start of a site or a sender would pay, and of which it uses one or two.
+    """
+
+    @cache
+    def storing() -> Any:
+        theirs = import_string(f"anymail.webhooks.{dotted}")
+        is_signed = not getattr(theirs, "warn_if_no_basic_auth", True)
+        return type(f"Storing{theirs.__name__}", (_Storing, theirs), {"is_signed": is_signed})
 
     @csrf_exempt
     @login_not_required
     @transaction.non_atomic_requests
     def view(request: HttpRequest) -> HttpResponseBase:
-        return _answer(ours, request)
+        return _answer(storing(), request)
 
     return view
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -446,3 +447,32 @@ def test_a_build_leaves_a_campaign_alone_about_which_somebody_decides() -> None:
             assert race.start(lambda: build_chunk(campaign.pk, size=10)).result() is None
             assert _rows(campaign) == {}
         assert build_chunk(campaign.pk, size=10) == Progress(inserted=1, done=False)
+
+
+@contextmanager
+def _losing(address: str) -> Iterator[None]:
+    """A database that drops this person's row without a word, as only a fault would."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION lose_a_row() RETURNS trigger LANGUAGE plpgsql AS "
+            f"'BEGIN RETURN CASE WHEN NEW.email = ''{address}'' THEN NULL ELSE NEW END; END'"
+        )
+        cursor.execute(
+            f"CREATE TRIGGER lose_a_row BEFORE INSERT ON {sql.SEND} "
+            "FOR EACH ROW EXECUTE FUNCTION lose_a_row()"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER lose_a_row ON {sql.SEND}; DROP FUNCTION lose_a_row()")
+
+
+@pytest.mark.django_db
+def test_people_are_counted_although_their_row_is_lost() -> None:
+    campaign = campaign_to(3)
+    lost = _people(campaign)[1]
+    with _losing(lost.email):
+        assert build_chunk(campaign.pk, size=100) == Progress(inserted=2, done=False)
+        assert ledger.balance(campaign.pk).difference == 1
+        step = build_chunk(campaign.pk, size=100)
+        assert step == Progress(inserted=0, done=True)
+        assert ledger.balance(campaign.pk).difference == 1

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from campaigns.models import Campaign
 from sending.models import (
+    ArchivedCount,
     DeliveryEvent,
     Installation,
     ProviderEvent,
@@ -61,7 +62,20 @@ def _message() -> Row:
     return message
 
 
+def _archived(campaign: Campaign | None = None) -> Row:
+    return ArchivedCount.objects.create(
+        campaign=campaign or CampaignFactory.create(sent=True),
+        status="sent",
+        number=1,
+        at=timezone.now(),
+    )
+
+
 CHECKS: dict[str, list[Case]] = {
+    "sendonce_archived_closed": [
+        (_archived, "number = 0"),
+        *((_archived, f"status = '{status}'") for status in ("in_doubt", "queued", "sending")),
+    ],
     "sendonce_send_status": [
         (_send("queued"), "status = 'delivered'"),
         (_send("queued"), "status = 'retry'"),
@@ -225,6 +239,10 @@ def _two_counts() -> tuple[Row, Row]:
     return made[0], made[1]
 
 
+def _two_archived() -> tuple[Row, Row]:
+    return _archived(), _archived()
+
+
 def _two_provider_events() -> tuple[Row, Row]:
     made = [
         ProviderEvent.objects.create(event_id=name, esp="a", kind="sent", at=timezone.now())
@@ -237,6 +255,7 @@ def _two_provider_events() -> tuple[Row, Row]:
 UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
     "sendonce_send_subscriber": (_two_sends, "subscriber_id = first.subscriber_id"),
     "sendonce_send_address": (_two_sends, "email = upper(first.email)"),
+    "sendonce_send_job": (_two_sends, "job_id = first.job_id"),
     "sendonce_send_hash": (_two_blanked, "email_hash = first.email_hash"),
     "sendonce_pause_alias": (_two_pauses, "alias = first.alias"),
     "sendonce_pause_account": (
@@ -275,9 +294,9 @@ UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
         lambda: _two_suppressions(account=None, erased=True),
         "email_hash = first.email_hash",
     ),
+    "sendonce_archived_once": (_two_archived, "campaign_id = first.campaign_id"),
     "sendonce_webhook_count": (_two_counts, "esp = first.esp"),
     # Unique columns: the name that Django gives them begins with the table's.
-    "sendonce_sending_send_job_id": (_two_sends, "job_id = first.job_id"),
     "sendonce_sending_providerevent_event_id": (_two_provider_events, "event_id = first.event_id"),
 }
 

@@ -33,6 +33,7 @@ def test_the_ledger_shows_every_status_and_the_identity() -> None:
             "status": "sending",
             "built": True,
             **dict.fromkeys(STATUSES, 1),
+            "archived": {},
             "audience": 10,
             "difference": 0,
             "holds": True,

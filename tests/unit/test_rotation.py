@@ -128,3 +128,24 @@ def test_rows_of_others_do_not_move_a_mark() -> None:
 )
 def test_a_sparse_chunk_makes_the_next_one_wider(size: int, inserted: int, becomes: int) -> None:
     assert next_size(size, inserted, smallest=100) == becomes
+
+
+@pytest.mark.parametrize(
+    ("size", "inserted", "seconds", "becomes"),
+    [
+        (5000, 5000, 0.3, 2500),  # too long: half
+        (900, 900, 5.0, 500),
+        (500, 500, 5.0, 500),  # never less than that
+        (100, 100, 5.0, 100),
+        (5000, 0, 0.04, 20_000),  # sparse, and four times as much has time
+        (5000, 0, 0.06, 5000),
+        (2500, 2500, 0.09, 5000),  # the setting again as soon as it has time
+        (2500, 2500, 0.11, 2500),
+        (4000, 4000, 0.05, 5000),
+        (20_000, 20_000, 0.1, 5000),
+    ],
+)
+def test_a_chunk_that_takes_long_makes_the_next_one_smaller(
+    size: int, inserted: int, seconds: float, becomes: int
+) -> None:
+    assert next_size(size, inserted, smallest=5000, seconds=seconds) == becomes

@@ -87,8 +87,10 @@ class Command(BaseCommand):
 def overview(counted: list[tuple[Campaign, Balance]]) -> list[str]:
     """One line per campaign; ``open`` is queued, claimed, sending and retry together."""
     header = ["id", "campaign", "is", "people", "open", *map(_word, CLOSED), "difference"]
+    # Of most installations nothing is archived: no column of zeros then.
+    pruned = any(found.archived for _, found in counted)
     return table(
-        header,
+        header + ["archived"] * pruned,
         [
             [
                 f"{campaign.pk}",
@@ -98,6 +100,7 @@ def overview(counted: list[tuple[Campaign, Balance]]) -> list[str]:
                 sum(found.counts[status] for status in OPEN),
                 *(found.counts[status] for status in CLOSED),
                 found.difference,
+                *[sum(found.archived.values())] * pruned,
             ]
             for campaign, found in counted
         ],
@@ -107,9 +110,13 @@ def overview(counted: list[tuple[Campaign, Balance]]) -> list[str]:
 def block(campaign: Campaign, found: Balance) -> list[str]:
     """One campaign, a line per status, and what the sum says."""
     rows = sum(found.counts.values())
-    shown = [(_word(s), found.counts[s], MEANING[s]) for s in STATUSES]
+    archived = sum(found.archived.values())
+    shown = [
+        (_word(s), found.counts[s], MEANING[s] + _archived(found.archived.get(s, 0)))
+        for s in STATUSES
+    ]
     total = [
-        ("rows", rows, "the sum of the above"),
+        ("rows", rows, "the sum of the above" + _archived(archived)),
         ("people", found.audience, "counted from the people, not from the rows"),
         ("difference", found.difference, verdict(found)),
     ]
@@ -136,10 +143,15 @@ def as_data(campaign: Campaign, found: Balance) -> dict[str, Any]:
         "status": campaign.status,
         "built": found.built,
         **found.counts,
+        "archived": found.archived,
         "audience": found.audience,
         "difference": found.difference,
         "holds": found.holds,
     }
+
+
+def _archived(number: int) -> str:
+    return f"; {number:,} archived by prune" if number else ""
 
 
 def _word(status: str) -> str:
