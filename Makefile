@@ -58,9 +58,10 @@ sender: $(VENV)/.demo ## a sender, until it is stopped; ARGS="--drain --lanes 4"
 db-stop: ## end the embedded PostgreSQL; the next command starts it again
 	@if [ -d var/postgres ] && [ -x $(bin)/python ]; then $(bin)/python -m config.embedded stop; fi
 
+# Byte code is kept, whatever the shell says: three workers would compile all the tests each.
 .PHONY: test
 test: $(VENV)/.dev ## the tests, with this machine's python3
-	$(pytest) -n 3 --dist worksteal $(ARGS) $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(pytest) -n 3 --dist worksteal $(ARGS) $(TESTS)
 
 .PHONY: test-all
 test-all: ## the tests with every supported Python that runs here
@@ -83,10 +84,8 @@ soak: $(VENV)/.dev ## the tests that run for long
 	$(pytest) -m soak --timeout 0 $(ARGS) $(TESTS)
 
 .PHONY: bench
-bench: $(VENV)/.dev ## the benchmarks; they print their figures
-	@for script in benchmarks/bench_*.py; do \
-		echo "== $$script"; DEBUG=$${DEBUG:-false} $(bin)/python "$$script" $(ARGS); \
-	done
+bench: $(VENV)/.dev ## the benchmarks, with other senders beside us; ARGS=--quick: just to see them run
+	$(bin)/python -m benchmarks $(ARGS)
 
 .PHONY: format
 format: $(VENV)/.dev ## put the code into shape

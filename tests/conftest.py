@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib
 import os
 import shutil
 import subprocess
@@ -17,6 +18,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from django.conf import settings
+from django.contrib.contenttypes.models import ContentType
+from django.core.management.commands import flush
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
@@ -45,6 +49,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if _RUN_LOCK in config.stash:
         _remove_run(Path(os.environ["TEST_CLUSTER"]))
         os.close(config.stash[_RUN_LOCK])
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """The workers of a run compile the tests together: each reads all of them, beginning at
+    another place, and what one has compiled the others find beside the source."""
+    if _is_controller(session.config):
+        return
+    number = int(session.config.workerinput["workerid"].removeprefix("gw"))  # type: ignore[attr-defined]
+    count: int = session.config.workerinput["workercount"]  # type: ignore[attr-defined]
+    asked = [(ROOT / argument).resolve() for argument in session.config.args]
+    files = [f for f in sorted(ROOT.glob("tests/*/test_*.py")) if {f, *f.parents} & {*asked}]
+    start = len(files) * number // count
+    for file in files[start:] + files[:start]:
+        # What can't be imported, or skips itself, says so when it is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -94,7 +114,11 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
         connection.close()
     with pytest.MonkeyPatch.context() as patch:
         if may_flush:
+            with django_db_blocker.unblock():
+                emit = _EmitWhereChanged()
+                connection.close()
             patch.setattr(type(connection.ops), "sql_flush", _sql_flush)
+            patch.setattr(flush, "emit_post_migrate_signal", emit)
         yield
     with django_db_blocker.unblock():
         _administer(f'DROP DATABASE "{_template()}" WITH (FORCE)')
@@ -199,7 +223,8 @@ def _database(template: str, blocker: DjangoDbBlocker) -> Iterator[str]:
 def _sql_flush(operations: Any, style: Any, tables: Iterable[str], **options: Any) -> list[str]:
     """After a test that commits: to empty fifty tables that hold a few rows, ``TRUNCATE`` makes
     a hundred and fifty files anew. Here it is only for those that have grown."""
-    names = ", ".join(f"'{operations.quote_name(table)}'" for table in tables)
+    emptied = set(tables) - set(_WRITTEN_BY_MIGRATE)
+    names = ", ".join(f"'{operations.quote_name(table)}'" for table in emptied)
     return [
         "SET LOCAL session_replication_role = replica",  # the order does not matter, nor triggers
         f"""
@@ -221,6 +246,37 @@ def _sql_flush(operations: Any, style: Any, tables: Iterable[str], **options: An
         END $$
         """,
     ]
+
+
+#: By receivers of its signal, and by hardly any test.
+_WRITTEN_BY_MIGRATE = ("auth_permission", "django_content_type")
+
+
+class _EmitWhereChanged:
+    """Stands for the signal that ``flush`` sends so that content types and permissions are made
+    anew, which takes longer than all the rest: they are left alone, and only after a test that
+    has changed them they are emptied and the signal is sent."""
+
+    def __init__(self) -> None:
+        self.before = self._digest()
+
+    def __call__(self, verbosity: int, interactive: bool, database: str) -> None:
+        ContentType.objects.clear_cache()  # as a receiver of the signal does
+        if self._digest() != self.before:
+            with connection.cursor() as cursor:
+                for table in _WRITTEN_BY_MIGRATE:
+                    cursor.execute(f"DELETE FROM {table}")
+            emit_post_migrate_signal(verbosity, interactive, database)
+            self.before = self._digest()
+
+    @staticmethod
+    def _digest() -> list[Any]:
+        found = []
+        with connection.cursor() as cursor:
+            for table in _WRITTEN_BY_MIGRATE:
+                cursor.execute(f"SELECT md5(string_agg(t::text, ' ' ORDER BY id)) FROM {table} t")
+                found.append(cursor.fetchone())
+        return found
 
 
 def _administer(statement: str) -> None:

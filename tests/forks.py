@@ -1,9 +1,11 @@
-"""Processes that start in a third of the time: forks of one that has imported the libraries.
+"""Processes that start in a tenth of the time: forks of one that has imported everything.
 
-A start of Django costs a second of CPU, most of it for imports, and the tests make hundreds.
-``python -m tests.forks`` imports what is not ours, without any setting, once; every start is
-a fork of it with arguments, an environment and an output of its own, which imports all that is
-ours, the settings too, as any new process does.
+A start of Django costs a second of CPU, nearly all of it for imports, and the tests make hundreds.
+``python -m tests.forks`` sets Django up once and forgets the settings that this took; every start
+is a fork of it with arguments, an environment, signals and an output of its own. It reads its
+settings, runs the system checks and opens its connections as any new process does.
+``tests/unit/test_forks.py`` compares the two. What is woven into a process from outside, as in
+``tests.crash.killable``, has to replace a name in the module that calls it: that is loaded.
 """
 
 from __future__ import annotations
@@ -25,47 +27,29 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import django
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.urls import get_resolver
+from django.utils.functional import empty
+
 ROOT = Path(__file__).resolve().parent.parent
 
-#: With what these import, nearly everything that a sender has. None of them reads a setting.
-LIBRARIES = [
-    "anymail.backends.amazon_ses",
-    "anymail.checks",
-    "anymail.inbound",
-    "anymail.webhooks.base",
-    "django.conf.urls",
-    "django.contrib.admin.templatetags.base",
-    "django.contrib.admin.views.main",
-    "django.contrib.auth.checks",
-    "django.contrib.auth.tokens",
-    "django.contrib.auth.validators",
-    "django.contrib.contenttypes.checks",
-    "django.contrib.postgres.fields",
-    "django.contrib.postgres.indexes",
+#: What the setup does not import, and most processes use.
+IMPORTED = [
     "django.contrib.postgres.serializers",
-    "django.contrib.postgres.signals",
-    "django.contrib.sessions.backends.base",
-    "django.contrib.sites.shortcuts",
-    "django.contrib.staticfiles.checks",
-    "django.contrib.staticfiles.storage",
-    "django.core.cache.utils",
-    "django.core.management.sql",
-    "django.core.management.utils",
-    "django.db.backends.postgresql.base",
     "django.db.migrations.autodetector",
-    "django.db.migrations.executor",
     "django.db.migrations.writer",
-    "django.template.defaulttags",
     "django.utils.translation.reloader",
-    "django.views.decorators.http",
-    "email_validator",
-    "environ",
-    "inscriptis.css_profiles",
-    "psycopg",
-    "requests",
-    "smtplib",
-    "whitenoise.base",
+    "manage",
+    "sending.management.commands.run_sender",
 ]
+#: Settings that no start has: where they show, the process has not read its own.
+SETTINGS = {
+    "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/of-the-process-that-is-forked",
+    "SECRET_KEY": "of-the-process-that-is-forked-0123456789-0123456789",
+    "DJANGO_SETTINGS_MODULE": "config.settings",
+}
 
 
 class Forked:
@@ -178,12 +162,26 @@ class Forks:
         self._started.put(None)
 
 
+def set_up_and_forget() -> None:
+    """All that starts have in common, and none of the settings: they are read when a start first
+    asks for one. No connection is open after it, and no thread runs."""
+    os.environ.update(SETTINGS)
+    django.setup()
+    # What the checks of the URLs need; the admin's are most of it.
+    get_resolver().reverse_dict  # noqa: B018
+    for name in IMPORTED:
+        importlib.import_module(name)
+    del connections[DEFAULT_DB_ALIAS]  # models ask it how long a name may be
+    del connections.settings
+    connections.__init__()  # type: ignore[misc]
+    settings._wrapped = empty
+    del sys.modules[SETTINGS["DJANGO_SETTINGS_MODULE"]]
+
+
 def serve() -> dict[str, Any] | None:
     """Fork for every order, and tell of every end. Returns the order in the fork, and None in the
     process itself when nobody can give orders any more."""
-    for name in LIBRARIES:
-        with contextlib.suppress(ImportError):  # an optional one, or not in this version
-            importlib.import_module(name)
+    set_up_and_forget()
     gc.collect()
     gc.freeze()
     tell = os.dup(sys.stdout.fileno())

@@ -14,7 +14,8 @@ from django.test import Client
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+#: The first is the same engine without a desktop's parts: it does with two thirds of the CPU.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 

@@ -109,10 +109,24 @@ class Senders:
         self.environ = environ
         self.log = log
         self.forks = forks
-        self.running: list[Forked] = []
+        self.running: list[Forked | subprocess.Popen[bytes]] = []
 
     def start(self, *arguments: str, **extra: str) -> Forked:
         return self._spawn([str(ROOT / "manage.py"), "run_sender", *arguments], extra)
+
+    def start_anew(self, *arguments: str, **extra: str) -> subprocess.Popen[bytes]:
+        """With an interpreter of its own, as a supervisor starts it."""
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, str(ROOT / "manage.py"), "run_sender", *arguments],
+                cwd=ROOT,
+                env={**self.environ, **extra},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self.running.append(process)
+        return process
 
     def start_killable(self, point: str, count: int, *arguments: str, **extra: str) -> Forked:
         """One that kills itself at a point of ``tests.crash.killable``."""

@@ -20,7 +20,7 @@ def test_a_stop_leaves_nothing_in_doubt_and_nothing_in_hand(
     relay = sink("--delay", "0.02")
     campaign = make_campaign(addresses(200))
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
-    process = senders.start("--lanes", "4", **mail)
+    process = senders.start_anew("--lanes", "4", **mail)
     relay.wait_for(30)
     process.send_signal(number)
     assert process.wait(60) == 0, senders.log.read_text()
@@ -55,7 +55,7 @@ def test_the_message_on_the_wire_is_in_doubt_when_the_grace_is_over(
 def test_a_second_signal_exits_at_once(sink: Callable[..., Sink], senders: Senders) -> None:
     relay = sink()
     campaign = make_campaign(addresses(1, prefix="silent"))
-    process = senders.start("--lanes", "1", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
+    process = senders.start_anew("--lanes", "1", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
     relay.wait_for(1)
     process.send_signal(signal.SIGTERM)
     # Two pending signals of a kind are one: the first must have been seen.

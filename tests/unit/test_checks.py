@@ -224,3 +224,20 @@ def test_check_warns_of_dead_links(bare_environ: dict[str, str]) -> None:
     done = run_manage("check", "--fail-level", "WARNING", env=env)
     assert done.returncode == 1
     assert "(sendonce.W002)" in done.stderr
+
+
+def test_libraries_of_providers_that_nobody_uses_are_not_imported(
+    bare_environ: dict[str, str],
+) -> None:
+    """The addresses of the webhooks are known by then; Amazon's library is a sixth of a start."""
+    look = (
+        "import sys\n"
+        "from django.urls import get_resolver, reverse\n"
+        "get_resolver().check()\n"
+        "print(reverse('sendonce_webhooks:amazon_ses_tracking_webhook'))\n"
+        "print({'boto3', 'botocore', 'cryptography', 's3transfer'} & set(sys.modules))\n"
+    )
+    pytest.importorskip("anymail")
+    env = {**bare_environ, "SECRET_KEY": "x" * 50, "DATABASE_URL": "postgresql://x@127.0.0.1:1/x"}
+    done = run_manage("shell", "--no-imports", "-c", look, env=env)
+    assert done.stdout == "/webhooks/amazon_ses/tracking/\nset()\n", done.stderr
