@@ -1,6 +1,6 @@
 """Count a campaign's audience and a segment's people among a million, on the embedded PostgreSQL.
 
-    make bench ARGS="--people 1000000"    (or: python benchmarks/bench_counts.py --explain)
+    python -m benchmarks.bench_counts --people 1000000 --explain
 
 An account of ``--people`` subscribers, segments of all, half and a hundredth of them, and 20,000
 suppressions. Each figure is the best of ``--rounds``, beside ``count(*)`` of the table of
@@ -11,56 +11,29 @@ compared with those of plain queries: a fast wrong answer fails.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from .harness import cluster, command_line, figures, timing
 
 #: The campaign takes the first two and excludes the third: each n-th person is in it.
 SEGMENTS = {"All": 1, "Half": 2, "Few": 100}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line.parser(__doc__)
     parser.add_argument("--people", type=int, default=1_000_000)
     parser.add_argument("--suppressions", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--explain", action="store_true", help="print the plans, too")
-    options, _ = parser.parse_known_args()
-
-    from config.embedded.cluster import Cluster
-
-    with tempfile.TemporaryDirectory(prefix="sendonce-bench-") as folder:
-        os.chmod(folder, 0o755)
-        cluster = Cluster(Path(folder) / "postgres")
-        cluster.ensure()
-        try:
-            prepare(cluster.url())
-            run(options)
-        finally:
-            cluster.destroy()
-
-
-def prepare(database_url: str) -> None:
-    os.environ.update(
-        {
-            "DATABASE_URL": database_url,
-            "SECRET_KEY": "for-the-benchmark-only",
-            "DJANGO_SETTINGS_MODULE": "config.settings",
-        }
-    )
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
+    options = command_line.parse(parser, people=20_000, suppressions=400, rounds=2)
+    timing.stop_like_ctrl_c()
+    with cluster.server() as server:
+        cluster.set_up(server.url())
+        run(options)
 
 
 def load(people: int, suppressions: int) -> Any:
@@ -146,6 +119,7 @@ def run(options: argparse.Namespace) -> None:
         seconds, busy = best(options.rounds, count), processor_time(count)
         alone = f"   {busy * 1000:6.0f} ms of one processor" if busy is not None else ""
         print(f"{name:38} {seconds * 1000:7.1f} ms   {seconds / base:6.1f} x count(*){alone}")
+        figures.tell(name, seconds / base, f"times count(*) of {options.people:,} people")
     check(campaign, audience.count(campaign))
     if options.explain:
         explain(campaign)

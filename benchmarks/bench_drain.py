@@ -1,220 +1,174 @@
-"""Drain a campaign over SMTP on the embedded PostgreSQL, beside ``smtp-source`` into the same sink.
+"""Drain a campaign over SMTP, beside ``smtp-source`` and other senders into the same sink.
 
-    make bench ARGS="--people 50000"      (or: python benchmarks/bench_drain.py --people 50000)
+    python -m benchmarks.bench_drain --people 50000 --processes 2
+    python -m benchmarks.bench_drain --peers post_office,mailer --rounds 5
 
-Both run in the same run on the same machine, so that their ratio means something on any. Needs
-Postfix's ``smtp-sink`` and ``smtp-source`` (Debian: package postfix); without them our own sink
-is used and no ratio is printed. Traffic stays on 127.0.0.1.
+All run in turn on one embedded PostgreSQL and one ``smtp-sink``, with the same message, so that
+their ratios mean something on any machine. CPU for a message is compared with building the same
+message with Django alone (``EmailMultiAlternatives(...).message().as_bytes()``, subject, text and
+HTML given). Traffic stays on 127.0.0.1.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from config.embedded.cluster import Cluster
 
-BODY = """<!doctype html><html lang="en"><body style="font-family:sans-serif">
-<h1>Hello {{ first_name|default:"there" }}</h1>
-<p>Your city, {{ city }}, and what is new there.</p>
-PARAGRAPHS
-<p><a href="{{ unsubscribe_url }}">Unsubscribe</a></p></body></html>
-""".replace(
-    "PARAGRAPHS",
-    "\n".join(
-        f'<p style="margin:0 0 12px">Paragraph {n}: the quick brown fox jumps over the lazy dog, '
-        f'again and <a href="https://www.example.org/{n}">again</a>.</p>'
-        for n in range(18)
-    ),
+from .harness import (
+    campaign,
+    cluster,
+    command_line,
+    contest,
+    contestants,
+    figures,
+    machine,
+    message,
+    sink,
+    table,
+    timing,
 )
+from .harness.contestants import CEILING, SENDONCE, Ceiling, Peer, Sendonce
+from .harness.environments import Unavailable
+from .harness.sink import Sink
+
+#: Messages of a peer's round: at most, and without a trial.
+MOST, FEW = 5_000, 300
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line.parser(__doc__)
     parser.add_argument("--people", type=int, default=50_000)
-    parser.add_argument("--lanes", type=int, default=8)
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=machine.cores())
+    parser.add_argument("--lanes", type=int, default=8, help="of each process")
     parser.add_argument("--lot", type=int, default=20)
-    options = parser.parse_args()
+    parser.add_argument("--peers", default="", help="names, with commas between, or 'all'")
+    parser.add_argument(
+        "--trial",
+        type=int,
+        default=300,
+        help="messages to try each setting of a peer with; 0: its first setting, untried",
+    )
+    parser.add_argument("--seconds", type=float, default=8.0, help="of a peer's round, about")
+    parser.add_argument("--minutes", type=float, default=12, help="fewer rounds rather than more")
+    options = command_line.parse(parser, people=5_000, rounds=1, trial=0)
+    timing.stop_like_ctrl_c()
+    names = contestants.PEERS if options.peers == "all" else options.peers.split(",")
+    if wrong := [name for name in names if name and name not in contestants.PEERS]:
+        parser.error(f"no peer {wrong[0]!r}: {', '.join(contestants.PEERS)} or all")
+    if missing := sink.missing_tools():
+        sys.exit(f"error: {' and '.join(missing)} missing: {sink.HOW_TO_GET}")
+    with cluster.server() as server, sink.running() as relay:
+        run(options, [name for name in names if name], server, relay)
 
-    from config.embedded.cluster import Cluster
 
-    with tempfile.TemporaryDirectory(prefix="sendonce-bench-") as folder:
-        os.chmod(folder, 0o755)
-        cluster = Cluster(Path(folder) / "postgres")
-        cluster.ensure()
+def run(options: argparse.Namespace, names: Sequence[str], server: Cluster, relay: Sink) -> None:
+    until = time.monotonic() + options.minutes * 60
+    ours = sendonce(options, server, relay)
+    others = peers(options, names, server, relay)
+    found = contest.contest(
+        [Ceiling(relay, options.people), ours, *others],
+        options.rounds,
+        relay.bytes_read,
+        say,
+        until,
+    )
+    rounds = len(found[SENDONCE])
+    columns = words(ours, others)
+    print()
+    print(table.text(contest.rows(found, CEILING, {"setting": columns["setting"]})))
+    figures.tell_table("Drain over SMTP", contest.rows(found, CEILING, columns))
+
+    drain = contest.ratio_of(found, SENDONCE, CEILING)
+    with_start = contest.ratio_of(found, SENDONCE, CEILING, with_start=True)
+    print(f"\n{SENDONCE} to {CEILING}: {drain:.3f}; with start-up {with_start:.3f}")
+    how = f"{options.people:,} people, {rounds} rounds, {' '.join(ours.options)}"
+    figures.tell("drain", drain, f"{how}; with start-up {with_start:.3f}")
+
+    building = django_alone(2000)
+    cpu = table.median(r.cpu for r in found[SENDONCE])
+    against = f"{cpu * 1e6:.0f} us a message against {building * 1e6:.0f} us of Django's building"
+    print(f"CPU: {against}")
+    figures.tell("cpu", cpu / building, against)
+
+    for peer in others:
+        times = contest.ratio_of(found, SENDONCE, peer.name)
+        print(f"{SENDONCE} to {peer.name}: {times:.1f}x")
+        if peer.name == "django-post_office":
+            figures.tell("post_office", times, contestants.told(peer.setting))
+
+
+def sendonce(options: argparse.Namespace, server: Cluster, relay: Sink) -> Sendonce:
+    """The campaign is made and approved here; each round drains a copy of its database."""
+    cluster.set_up(server.url())
+    from django.db import connections
+
+    approved = campaign.approved(campaign.people(campaign.account(), options.people))
+    connections.close_all()
+    shape = ["--processes", str(options.processes), "--lanes", str(options.lanes)]
+    shape += ["--lot", str(options.lot)]
+    return Sendonce(server, relay, approved.pk, options.people, shape)
+
+
+def peers(
+    options: argparse.Namespace, names: Sequence[str], server: Cluster, relay: Sink
+) -> list[Peer]:
+    """Those that can be had, each at its best setting; of the others, the reason is printed."""
+    found = []
+    for name in names:
         try:
-            run(cluster.url(), options)
-        finally:
-            cluster.destroy()
+            peer = contestants.find_peer(name, server, relay, FEW)
+        except Unavailable as error:
+            print(f"note: {name} is left out: {error}", file=sys.stderr)
+            figures.tell_left_out(f"{name}: {error}.")
+            continue
+        if options.trial:
+            contestants.put_at_its_best(peer, options.trial, options.seconds, MOST, say)
+        found.append(peer)
+    return found
 
 
-def run(database_url: str, options: argparse.Namespace) -> None:
-    port = free_port()
-    sink = start_sink(port)
-    environ = {
-        **os.environ,
-        "DATABASE_URL": database_url,
-        "EMAIL_URL": f"smtp://127.0.0.1:{port}",
-        "SECRET_KEY": "for-the-benchmark-only",
-        "SENDONCE_DIRECT_CONNECTION": "true",
-        "DJANGO_SETTINGS_MODULE": "config.settings",
+def words(ours: Sendonce, others: Sequence[Peer]) -> dict[str, dict[str, str]]:
+    """The columns of the table that are no numbers, by contestant."""
+    return {
+        "setting": {
+            CEILING: "-d -s 20 -l 6000",
+            SENDONCE: " ".join(ours.options),
+            **{peer.name: contestants.told(peer.setting) for peer in others},
+        },
+        "version": {peer.name: peer.version for peer in others},
+        "after kill -9": {
+            SENDONCE: "nobody gets it twice, nobody is dropped; at most lanes x lot rows of a "
+            "process are in doubt, shown as such",
+            **{peer.name: str(peer.module.GUARANTEE) for peer in others},
+        },
     }
-    os.environ.update(environ)
-    try:
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-
-        call_command("migrate", verbosity=0)
-        campaign_id = load(options.people)
-        wire = ceiling(port, min(options.people, 20_000))
-        seconds = drain(campaign_id, options, environ)
-        report(campaign_id, options, seconds, wire)
-    finally:
-        sink.kill()
-        sink.wait()
 
 
-def load(people: int) -> int:
-    """An approved campaign to ``people`` recipients; returns its id."""
-    from django.db import connection
+def django_alone(count: int) -> float:
+    """Processor seconds in which Django builds the message, subject, text and HTML being given."""
+    from django.core.mail import EmailMultiAlternatives
+    from django.template import Context, Engine
 
-    from campaigns import lifecycle
-    from campaigns.models import Campaign
-    from subscribers.models import Account, Segment
-
-    account = Account.objects.create(
-        name="Bench", slug="bench", from_email="news@example.org", postal_address="1 Example Street"
-    )
-    segment = Segment.objects.create(account=account, name="All", slug="all")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO sendonce_subscribers_subscriber (account_id, email, status, attributes, "
-            "locale, timezone, consent_source, created) "
-            "SELECT %s, 'person' || n || '@example.org', 'confirmed', "
-            "jsonb_build_object('first_name', 'Zoë ' || n, 'city', 'Łódź'), '', '', 'bench', now() "
-            "FROM generate_series(1, %s) AS n",
-            [account.pk, people],
-        )
-        cursor.execute(
-            "INSERT INTO sendonce_subscribers_membership (segment_id, subscriber_id, joined_at) "
-            "SELECT %s, id, now() FROM sendonce_subscribers_subscriber WHERE account_id = %s",
-            [segment.pk, account.pk],
-        )
-        cursor.execute("ANALYZE")
-    campaign = Campaign.objects.create(
-        account=account, name="Bench", subject="News for {{ first_name }}", body=BODY
-    )
-    campaign.segments.add(segment)
-    lifecycle.approve(campaign, by=None)
-    return campaign.pk
+    engine = Engine()
+    sources = (message.SUBJECT, message.TEXT, message.HTML)
+    templates = [engine.from_string(source) for source in sources]
+    contexts = [Context(message.context(number)) for number in range(count)]
+    contents = [[template.render(context) for template in templates] for context in contexts]
+    started = time.process_time()
+    for number, (subject, text, html) in enumerate(contents):
+        email = EmailMultiAlternatives(subject, text, message.FROM, [message.address(number)])
+        email.attach_alternative(html, "text/html")
+        email.message().as_bytes()
+    return (time.process_time() - started) / count
 
 
-def drain(campaign_id: int, options: argparse.Namespace, environ: dict[str, str]) -> float:
-    """Seconds from the start of the processes to the end of the last."""
-    command = [
-        sys.executable,
-        str(ROOT / "manage.py"),
-        "run_sender",
-        "--drain",
-        "--no-progress",
-        "--campaign",
-        str(campaign_id),
-        "--lanes",
-        str(options.lanes),
-        "--lot",
-        str(options.lot),
-    ]
-    started = time.perf_counter()
-    running = [
-        subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL)
-        for _ in range(options.processes)
-    ]
-    codes = [process.wait(3600) for process in running]
-    seconds = time.perf_counter() - started
-    if any(codes):
-        sys.exit(f"a sender failed: exit codes {codes}")
-    return seconds
-
-
-def report(
-    campaign_id: int, options: argparse.Namespace, seconds: float, wire: float | None
-) -> None:
-    from sending.ledger import balance
-
-    found = balance(campaign_id)
-    rate = found.counts["sent"] / seconds
-    print(
-        f"run_sender   {found.counts['sent']:>7} sent in {seconds:6.1f} s  {rate:8.0f} messages/s"
-        f"   ({options.processes} x {options.lanes} lanes, lot {options.lot}, start-up included)"
-    )
-    if wire is not None:
-        print(f"smtp-source  same sink, 20 sessions           {wire:8.0f} messages/s")
-        print(f"ratio        {rate / wire:.3f}")
-    if not found.holds or found.counts["sent"] != options.people:
-        sys.exit(f"the ledger does not add up: {found}")
-
-
-def ceiling(port: int, messages: int) -> float | None:
-    """What ``smtp-source`` reaches into the same sink with the same size of message."""
-    tool = find("smtp-source")
-    if tool is None:
-        return None
-    command = [
-        tool,
-        "-d",
-        "-s",
-        "20",
-        "-l",
-        "6000",
-        "-m",
-        str(messages),
-        "-f",
-        "news@example.org",
-        "-t",
-        "person@example.org",
-        f"127.0.0.1:{port}",
-    ]
-    started = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
-    return messages / (time.perf_counter() - started)
-
-
-def start_sink(port: int) -> subprocess.Popen[bytes]:
-    tool = find("smtp-sink")
-    if tool is None:
-        print("smtp-sink not found; using our own sink, no ratio", file=sys.stderr)
-        command = [sys.executable, "-m", "sending.sink", "--port", str(port)]
-    else:
-        unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []
-        command = [tool, *unprivileged, f"127.0.0.1:{port}", "1000"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return process
-        time.sleep(0.05)
-    sys.exit("the sink did not start")
-
-
-def find(name: str) -> str | None:
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,119 @@
+"""The whole sender before a relay at the end of a long line, against what the line allows.
+
+    python -m benchmarks.bench_relay --latency 0.02 --lanes 50
+
+A lane has one message under way, so that with ``round trips`` a message no more than
+lanes / (round trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out
+together; then the message), one with ``--chunking``. Our own sink plays the line: what arrives
+together is answered together, a latency later. The rate is taken from the first hand-over to the
+last acceptance, by the database's clock; with start-up it is printed beside it. Traffic stays on
+127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+
+def main() -> None:
+    from benchmarks.harness import cluster, command_line, timing
+
+    parser = command_line.parser(__doc__)
+    parser.add_argument("--latency", type=float, default=0.02, help="of a round trip, in seconds")
+    parser.add_argument("--lanes", type=int, default=50)
+    parser.add_argument("--lot", type=int, default=20)
+    parser.add_argument("--processes", type=int, default=1, help="the lanes are shared among them")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long it is to take")
+    parser.add_argument("--chunking", action="store_true", help="BDAT instead of DATA")
+    options = command_line.parse(parser, seconds=3.0)
+    timing.stop_like_ctrl_c()
+    if options.latency <= 0 or options.lanes % options.processes:
+        sys.exit("error: --latency is above 0, and --processes share --lanes evenly")
+    with cluster.server() as server, line(options.latency, options.chunking) as port:
+        run(options, server, port)
+
+
+def run(options: argparse.Namespace, server: Any, port: int) -> None:
+    from benchmarks.harness import campaign, cluster, command_line, figures, timing
+
+    trips = 1 if options.chunking else 2
+    possible = options.lanes / (trips * options.latency)
+    messages = max(int(possible * options.seconds), 1)
+    cluster.set_up(server.url())
+    segment = campaign.people(campaign.account(), messages)
+    campaign_id = campaign.approved(segment).pk
+    several = command_line.knows("run_sender", "--processes")
+    command = timing.manage(
+        *("run_sender", "--drain", "--no-progress", "--verbosity", "0"),
+        *("--campaign", str(campaign_id), "--lot", str(options.lot)),
+        *("--lanes", str(options.lanes // options.processes)),
+        *(["--processes", str(options.processes)] if several else []),
+    )
+    copies = 1 if several else options.processes
+    took = timing.run([command] * copies, environ(server.url(), port, options.chunking))
+    rate = messages / seconds_to_send(campaign_id, messages)
+
+    how = f"{options.lanes} lanes, lot {options.lot}, {trips} x {options.latency * 1000:g} ms"
+    print(f"{messages} messages, {options.processes} processes, {how}")
+    print(f"possible       {possible:8.0f} messages/s")
+    print(f"reached        {rate:8.0f} messages/s   ratio {rate / possible:.3f}")
+    whole = messages / took.seconds
+    print(f"with start-up  {whole:8.0f} messages/s   ratio {whole / possible:.3f}")
+    print(f"CPU            {took.cpu / messages * 1e6:8.0f} us a message, start-up included")
+    name = "relay_chunking" if options.chunking else "relay"
+    figures.tell(name, rate / possible, how)
+
+
+def seconds_to_send(campaign_id: int, messages: int) -> float:
+    """From the first hand-over to the last acceptance. Raises ``RuntimeError`` unless everybody
+    was sent it."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), extract(epoch FROM max(sent_at) - min(handed_at)) "
+            "FROM sendonce_sending_send WHERE campaign_id = %s AND status = 'sent'",
+            [campaign_id],
+        )
+        sent, seconds = cursor.fetchone()
+    if sent != messages:
+        raise RuntimeError(f"{sent} of {messages} were sent")
+    return float(seconds)
+
+
+def environ(database_url: str, port: int, chunking: bool) -> dict[str, str]:
+    from benchmarks.harness import cluster
+
+    options = {"host": "127.0.0.1", "port": port, "chunking": chunking}
+    relay = {"BACKEND": "sending.smtp.EmailBackend", "OPTIONS": options}
+    return {
+        **cluster.environ(database_url),
+        "SENDONCE_TRANSPORTS": json.dumps({"default": relay}),
+    }
+
+
+@contextmanager
+def line(latency: float, chunking: bool) -> Iterator[int]:
+    """The port of a sink at the end of a long line: seconds of a round trip, offers CHUNKING."""
+    from benchmarks.harness import timing
+
+    command = [sys.executable, "-m", "sending.sink", "--port", "0", "--latency", str(latency)]
+    command += ["--chunking"] * chunking
+    with timing.started(command, output=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline().rpartition(":")[2])
+
+
+if __name__ == "__main__":
+    main()

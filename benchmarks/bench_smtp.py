@@ -1,0 +1,113 @@
+"""What one message costs on the wire: ready bytes through our SMTP backend.
+
+    python -m benchmarks.bench_smtp --messages 20000 --threads 1,8
+    python -m benchmarks.bench_smtp --latency 0.02 --messages 500     (DATA beside BDAT)
+
+No database and no rendering: the session, its replies, and what the answer means. Prints
+messages/s and the CPU of this process for each message (user and system). Into Postfix's
+``smtp-sink`` (Debian: package postfix), or with ``--latency`` (seconds of a round trip, 0 too) into
+our own sink, which offers CHUNKING. ``--profile`` says where the time goes. Traffic stays on
+127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+
+def main() -> None:
+    from benchmarks.harness import command_line, sink, timing
+
+    parser = command_line.parser(__doc__)
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--size", type=int, default=6_000, help="bytes of a message")
+    parser.add_argument("--threads", default="1,8", help="one run for each of these numbers")
+    parser.add_argument("--latency", type=float, help="of our own sink, for DATA and for BDAT")
+    parser.add_argument("--profile", action="store_true", help="profile a run with one thread")
+    options = command_line.parse(parser, messages=1_000)
+    timing.stop_like_ctrl_c()
+
+    from django.conf import settings
+
+    if not settings.configured:
+        settings.configure()
+    if options.latency is not None:
+        from benchmarks.bench_relay import line
+
+        with line(options.latency, chunking=True) as port:
+            for chunking in (False, True):
+                run(options, port, chunking, "BDAT " if chunking else "DATA ")
+        return
+    with sink.running() as relay:
+        if options.profile:
+            profile = cProfile.Profile()
+            profile.runcall(send, relay.port, options.messages, message(options.size), False)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        else:
+            run(options, relay.port, False, "")
+
+
+def run(options: argparse.Namespace, port: int, chunking: bool, way: str) -> None:
+    from benchmarks.harness import figures
+
+    for threads in [int(number) for number in options.threads.split(",")]:
+        data = message(options.size)
+        seconds, cpu = measure(port, threads, options.messages, data, chunking)
+        rate, each = options.messages / seconds, cpu / options.messages * 1e6
+        print(f"{way}{threads:>3} threads  {rate:8.0f} messages/s  {each:6.1f} us of CPU a message")
+        if not way:
+            key = f"smtp_cpu_{threads}_threads"
+            figures.tell(key, each, f"us of CPU a message, {rate:.0f} messages/s")
+
+
+def message(size: int) -> bytes:
+    """A message of about ``size`` bytes with lines as quoted-printable makes them."""
+    head = b"From: news@example.org\r\nTo: person@example.org\r\nSubject: s\r\n\r\n"
+    line = b"0123456789" * 7 + b"abcdef\r\n"
+    return head + line * ((size - len(head)) // len(line))
+
+
+def measure(
+    port: int, threads: int, messages: int, data: bytes, chunking: bool
+) -> tuple[float, float]:
+    """Seconds, and seconds of this process's CPU, for ``messages`` over so many threads."""
+    task = (port, messages // threads, data, chunking)
+    running = [threading.Thread(target=send, args=task) for _ in range(threads)]
+    started, spent = time.perf_counter(), time.process_time()
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return time.perf_counter() - started, time.process_time() - spent
+
+
+def send(port: int, messages: int, data: bytes, chunking: bool) -> None:
+    """Send over one session as a lane does, down to what the answer means."""
+    from sending.outcomes import ACCEPTED, classify
+    from sending.sessions import Prepared, SMTPSession
+    from sending.smtp import EmailBackend
+
+    backend = EmailBackend(
+        host="127.0.0.1", port=port, messages_per_connection=1_000_000, chunking=chunking
+    )
+    session = SMTPSession(backend)
+    session.open()
+    for number in range(messages):
+        to = f"person{number}@example.org"
+        said = session.send(Prepared("news@example.org", to, data, stuffed=True))
+        assert classify(said.stage, said.code, said.enhanced, said.text) == ACCEPTED
+    session.close()
+
+
+if __name__ == "__main__":
+    main()

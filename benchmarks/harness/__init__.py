@@ -1,0 +1,1 @@
+"""What the benchmarks share: a server, a sink, clocks, tables, and the machine they ran on."""

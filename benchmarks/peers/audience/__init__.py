@@ -1,0 +1,1 @@
+"""The subscribers and segments that nuntius expects of its host."""
