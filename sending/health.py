@@ -29,6 +29,7 @@ from . import sql
 from .answers import Answer, Outcome, Reason, Stage, Verdict, said, unnamed_answer
 from .brakes import USUAL_REFUSALS, Thresholds, Totals, judge, step
 from .limits.mailbox_providers import group
+from .outcomes import ACCEPTED
 from .pauses import Pauses
 from .queue import Claimed
 from .sql import health as statements
@@ -39,6 +40,7 @@ log = logging.getLogger("sendonce.sender")
 #: So many errors in a row over one transport, no acceptance between them, pause it.
 ERRORS_IN_A_ROW = 10
 
+_NO_WORDS = Answer(Stage.DOT, 250)
 _LOST = frozenset({Reason.CONNECTION_LOST, Reason.TIMEOUT, Reason.UNREADABLE})
 
 
@@ -121,6 +123,19 @@ class Brake:
             if row.campaign_id is not None:
                 self._note_campaign(row.campaign_id, verdict, answer)
                 self._note_house(row.campaign_id, row, verdict)
+
+    def took(self, alias: str, rows: Sequence[Claimed]) -> None:
+        """Count the acceptance of each of ``rows``: the same as ``note`` for one after the
+        other."""
+        if not rows:
+            return
+        with self._lock:
+            self._errors.pop(alias, None)
+            for row in rows:
+                if row.campaign_id is not None:
+                    self._note_campaign(row.campaign_id, ACCEPTED, _NO_WORDS)
+                    if self._by_house:
+                        self._note_house(row.campaign_id, row, ACCEPTED)
 
     def _note_transport(self, alias: str, verdict: Verdict, answer: Answer) -> None:
         if verdict.outcome is Outcome.SENT:

@@ -96,6 +96,8 @@ class Heartbeat(threading.Thread):
             self._take_session_lock()
             with connection.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
+            # From here on this session lives as long as no outcome is lost: see ``Journal``.
+            self.shared.journal.session += 1
         self._prepared = True
         self.shared.wake()
 
@@ -126,6 +128,9 @@ class Heartbeat(threading.Thread):
         forget the rest, and renew the leases that are half over."""
         shared = self.shared
         kept = shared.journal.kept()
+        # Behind a pooler nobody knows whose session a commit was made in, and the last beat is
+        # made in another one. What is kept only now is looked at too, if not forgotten.
+        doubtful = shared.journal.uncertain() if self.direct and not ending else kept
         try:
             with acknowledged(connection):
                 self._say_alive(ending=ending)
@@ -133,7 +138,7 @@ class Heartbeat(threading.Thread):
             # Committed here, not on the standby: the outcomes before it stay in the journal.
             log.warning(str(error), extra={"event": "not_acknowledged"})
         else:
-            if self._write_again(kept):
+            if self._write_again(doubtful):
                 shared.journal.forget(kept)
         if not ending:
             self._renew()

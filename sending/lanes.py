@@ -34,6 +34,8 @@ log = logging.getLogger("sendonce.sender")
 
 #: A relay that took a message within so many seconds works.
 RELAY_WORKS = 60.0
+#: Seconds after which others hear of acceptances, at the latest: the end of a lot is soon.
+TELL_AFTER = 0.2
 #: Seconds within which a permit of a limit is to be used.
 PERMIT_LASTS = 1.0
 #: Stages at which nothing of a message was attempted yet.
@@ -223,6 +225,8 @@ class Lane(threading.Thread):
         shared, session = self.shared, self.sessions[alias]
         replay_wait = over.answer_timeout if over.deduplicates else 0.0
         first, done = clock.now(), 0
+        taken: list[Claimed] = []  # accepted, and not told to the brake and the limits yet
+        told = first
         while lot.unstarted:
             row = lot.unstarted[0]
             now = clock.now()
@@ -268,12 +272,25 @@ class Lane(threading.Thread):
                 lot.settlements.append(decide(row, said, verdict, replay_wait=replay_wait))
                 lot.on_wire = None
             done += 1
-            shared.brake.note(alias, row, verdict, said)
-            shared.limits.note(alias, row, verdict, said)
+            if verdict.outcome is Outcome.SENT:
+                taken.append(row)
+                if now - told > TELL_AFTER:
+                    self._tell_taken(alias, taken)
+                    told = now
+            else:
+                self._tell_taken(alias, taken)  # first, as they came: refusals in a row count
+                shared.brake.note(alias, row, verdict, said)
+                shared.limits.note(alias, row, verdict, said)
             self._lift_by(alias, row, verdict, said)
             if shared.brake.urgent:
                 break
+        self._tell_taken(alias, taken)
         self.size.observe(clock.now() - first, done)
+
+    def _tell_taken(self, alias: str, taken: list[Claimed]) -> None:
+        self.shared.brake.took(alias, taken)
+        self.shared.limits.took(alias, taken)
+        taken.clear()
 
     def _lift_by(self, alias: str, row: Claimed, verdict: Verdict, said: Answer) -> None:
         """A definite answer to a message shows that the transport works, for its account too."""
@@ -282,6 +299,8 @@ class Lane(threading.Thread):
             return
         if verdict.outcome == Outcome.SENT:
             shared.last_success.note(alias)
+        if shared.pauses.is_clear:
+            return
         if shared.pauses.knows(alias, row.account_id):
             self._lift(alias, row.account_id)
         if not is_error(verdict, said) and shared.pauses.knows(alias, None):
@@ -357,6 +376,7 @@ class Lane(threading.Thread):
         if not settlements:
             return
         shared = self.shared
+        session = shared.journal.session
         if alone:
             became = shared.insist(
                 lambda: settle(settlements, doubt_wait=shared.doubt_wait), "outcomes"
@@ -364,7 +384,7 @@ class Lane(threading.Thread):
         else:
             became = shared.persist(lambda: shared.desks.settle(settlements), "outcomes")
         # Kept only now: the heartbeat forgets what was kept before its own durable commit.
-        shared.journal.keep(settlements)
+        shared.journal.keep(settlements, session)
         shared.tally.settled(became)
 
     def _return(self, rows: list[Claimed]) -> None:

@@ -250,6 +250,11 @@ class Pauses:
         with self._lock:
             self._written.add((alias, account_id))
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing counts as paused as far as this process knows."""
+        return not self._known
+
     def knows(self, alias: str, account_id: int | None) -> bool:
         """Whether it counts as paused as far as this process knows; cheap."""
         with self._lock:

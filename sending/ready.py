@@ -62,7 +62,10 @@ class Ready:
         self._shares = shares
         self._lines = lines or Lines()
         self._busy: Counter[str] = Counter()
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)  # there may be something for a lane
+        self._room = threading.Condition(lock)  # fewer wait than the dispatcher waits for
+        self._level = 0
         self._waiting: dict[str, deque[Claimed]] = {}
         self._held: dict[int, Claimed] = {}
         self._order: deque[str] = deque()
@@ -111,7 +114,8 @@ class Ready:
                     self._busy[alias] += 1
                     waiting = self._waiting[alias]
                     taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
-                    self._changed.notify_all()
+                    if len(waiting) < self._level:
+                        self._room.notify_all()
                     return alias, taken
                 now = clock.now()
                 if now >= deadline:
@@ -152,7 +156,9 @@ class Ready:
     def wait_for_room(self, crowded: set[str], level: int, timeout: float) -> None:
         """Wait until one of ``crowded`` is not any more, ``timeout`` seconds at most."""
         with self._changed:
-            self._changed.wait_for(lambda: crowded - self._crowded(level), timeout)
+            self._level = level
+            self._room.wait_for(lambda: crowded - self._crowded(level), timeout)
+            self._level = 0
 
     def _crowded(self, level: int) -> set[str]:
         return {alias for alias, rows in self._waiting.items() if len(rows) >= level}
@@ -171,7 +177,7 @@ class Ready:
                     taken += rows
                     rows.clear()
             taken += self._lines.drain(alias)
-            self._changed.notify_all()
+            self._room.notify_all()
             return taken
 
     def take_out(self, unwanted: Callable[[Claimed], bool]) -> list[Claimed]:
@@ -202,6 +208,7 @@ class Ready:
     def wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
+            self._room.notify_all()
 
 
 def _transactional(queue: Iterable[Claimed]) -> int:

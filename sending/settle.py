@@ -32,6 +32,7 @@ log = logging.getLogger("sendonce.sender")
 
 
 _NO_LIMIT = 1 << 30
+_SENT = str(Outcome.SENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,9 @@ def decide(
     (its answer time-out); 0 where it does not deduplicate. A replay spends no attempts: the
     provider's window ends it.
     """
+    if verdict.outcome == Outcome.SENT:
+        known = verdict.known
+        return Settlement(row.id, row.token, row.campaign_id, _SENT, answer, "", known=known)
     outcome, reason, delay = verdict.outcome, str(verdict.reason), 0.0
     drawn = random.random() if jitter is None else jitter
     if outcome == Outcome.RETRY and row.replays:
@@ -93,7 +97,7 @@ def decide(
         campaign_id=row.campaign_id,
         outcome=str(outcome),
         answer=answer,
-        reason="" if outcome == Outcome.SENT else reason,
+        reason=reason,
         suppress=verdict.suppress,
         delay=delay,
         known=verdict.known,
@@ -277,9 +281,9 @@ def not_written(settlements: Sequence[Settlement]) -> list[Settlement]:
         cursor.execute(
             sql.NOT_WRITTEN,
             {
-                "ids": [s.send_id for s in settlements],
-                "tokens": [s.token for s in settlements],
-                "outcomes": [s.outcome for s in settlements],
+                "ids": array(s.send_id for s in settlements),
+                "tokens": array(s.token for s in settlements),
+                "outcomes": array(s.outcome for s in settlements),
             },
         )
         return [settlements[place - 1] for (place,) in cursor.fetchall()]
@@ -291,26 +295,36 @@ class Journal:
     WAL is flushed in order, so after a durable commit every earlier one is either on disk or was
     lost in a crash before it; then, and only then, a look at the rows tells which. Bounded by
     the heartbeat, which does both every couple of seconds.
+
+    A crash, of one backend or of the machine, ends every session. So a durable commit in a session
+    of the database that is older than an outcome's own transaction shows that nothing was lost
+    between them, and no look is needed. ``session`` counts the heartbeat's.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: list[Settlement] = []
+        self._kept: list[tuple[int, Settlement]] = []
+        self.session = 0
 
-    def keep(self, settlements: Sequence[Settlement]) -> None:
-        """Their asynchronous commit has returned."""
+    def keep(self, settlements: Sequence[Settlement], session: int = 0) -> None:
+        """Their asynchronous commit has returned; it was begun in the heartbeat's ``session``."""
         with self._lock:
-            self._kept.extend(settlements)
+            self._kept.extend((session, told) for told in settlements)
 
     def kept(self) -> list[Settlement]:
         """All of them, oldest first; ``forget`` these after a durable commit begun later and a
         look at the rows."""
         with self._lock:
-            return list(self._kept)
+            return [told for _, told in self._kept]
+
+    def uncertain(self) -> list[Settlement]:
+        """Those that a crash before the heartbeat's present session may have lost."""
+        with self._lock:
+            return [told for session, told in self._kept if session != self.session]
 
     def forget(self, durable: Sequence[Settlement]) -> None:
         """These very ones are durable. Named one by one and not counted: at sign-off a heartbeat
         that hangs may beat beside the last one, and what came between them must stay."""
         gone = {id(s) for s in durable}
         with self._lock:
-            self._kept = [s for s in self._kept if id(s) not in gone]
+            self._kept = [pair for pair in self._kept if id(pair[1]) not in gone]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from django.db import connection
@@ -38,7 +39,7 @@ def _element(value: Any) -> str:
     if value is None:
         return "NULL"
     if not isinstance(value, str):
-        return str(value)
+        return value.hex if isinstance(value, UUID) else str(value)
     if '"' in value or "\\" in value:
         value = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{value}"'

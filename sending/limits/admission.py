@@ -266,6 +266,11 @@ class Limits:
             with self._lock:
                 self._note_closed(heard.key, heard.closed)
 
+    def took(self, alias: str, rows: Sequence[Claimed]) -> None:
+        """Count the acceptance of each of ``rows``: the same as ``note`` for one after the
+        other."""
+        self._complaints.took(alias, rows)
+
     def closed(self, alias: str) -> bool:
         """Whether the provider said that it takes nothing more for a while: what was handed over
         and not started is better given back."""

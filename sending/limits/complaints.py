@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -14,7 +15,7 @@ from ..answers import Answer, Reason, Stage, Verdict, said, unnamed
 from ..queue import Claimed
 from ..sql import limits as sql
 from . import slow_rates
-from .keys import recipient_key, transport_key
+from .keys import domain_key, domain_of, recipient_key, transport_key
 from .slow_rates import Observed, first_slow_down
 
 log = logging.getLogger("sendonce.sender")
@@ -68,6 +69,13 @@ class Complaints:
                 observed, closed = max(observed, before.observed), max(closed, before.closed)
             heard = self._heard[key] = Complaint(key, words[:500], observed, closed)
         return heard
+
+    def took(self, alias: str, rows: Sequence[Claimed]) -> None:
+        """Count so many messages that were accepted."""
+        counts = Counter({transport_key(alias): len(rows)})
+        for domain, messages in Counter(map(domain_of, rows)).items():
+            counts[domain_key(domain)] += messages
+        self._observed.count_all(counts)
 
     def heard(self) -> Collection[str]:
         """The keys of what was not told yet."""

@@ -28,8 +28,13 @@ def domain_key(domain: str) -> str:
     return f"domain:{group(domain)}"[:_LONGEST]
 
 
+def domain_of(row: Claimed) -> str:
+    """The domain of its recipient, as it is stored."""
+    return (row.email_lower or row.email or "").rpartition("@")[2]
+
+
 def recipient_key(row: Claimed) -> str:
-    return domain_key((row.email_lower or row.email or "").rpartition("@")[2])
+    return domain_key(domain_of(row))
 
 
 def is_of_domain(key: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 
 from .. import clock
 
@@ -54,10 +55,13 @@ class Observed:
         self._before: Counter[str] = Counter()
 
     def count(self, *keys: str) -> None:
+        self.count_all(dict.fromkeys(keys, 1))
+
+    def count_all(self, counts: Mapping[str, int]) -> None:
         with self._lock:
             self._turn()
-            for key in keys:
-                self._now[key] += 1
+            for key, messages in counts.items():
+                self._now[key] += messages
 
     def rate(self, key: str) -> float:
         with self._lock:

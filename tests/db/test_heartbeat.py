@@ -10,7 +10,7 @@ from django.db import connection
 from sending.heartbeat import Heartbeat
 from sending.models import Worker
 from sending.shared import Shared
-from tests.db.rows import campaign_to, held, row, told
+from tests.db.rows import campaign_to, held, row, status_of, told
 
 
 @pytest.fixture
@@ -31,6 +31,46 @@ def test_an_outcome_that_the_ledger_does_not_show_is_written_again(heart: Heartb
     send.refresh_from_db()
     assert send.status == "sent"
     assert heart.shared.journal.kept() == []
+
+
+@pytest.fixture
+def direct(heart: Heartbeat) -> Iterator[Heartbeat]:
+    """One that has a session of its own, and knows since when."""
+    heart.direct = True
+    heart._prepare()
+    yield heart
+    connection.close()  # the session's lock with it
+
+
+def test_within_one_session_a_durable_commit_is_proof_enough(direct: Heartbeat) -> None:
+    send = row(campaign_to(0), "sending")  # as if lost, which can't be without the session
+    journal = direct.shared.journal
+    journal.keep([told(held(send), "sent")], journal.session)
+    direct.beat()
+    assert journal.kept() == []
+    assert status_of(send) == "sending", "nobody has looked"
+
+
+def test_what_was_begun_before_this_session_is_looked_at(direct: Heartbeat) -> None:
+    """The server went down and came back between the outcome's commit and ``keep``."""
+    send = row(campaign_to(0), "sending")
+    journal = direct.shared.journal
+    begun = journal.session
+    connection.close()
+    direct._prepare()
+    journal.keep([told(held(send), "sent")], begun)
+    direct.beat()
+    assert status_of(send) == "sent"
+    assert journal.kept() == []
+
+
+def test_the_last_beat_is_made_in_another_session_and_looks_at_all(direct: Heartbeat) -> None:
+    send = row(campaign_to(0), "sending")
+    journal = direct.shared.journal
+    journal.keep([told(held(send), "sent")], journal.session)
+    direct.beat(ending=True)
+    assert status_of(send) == "sent"
+    assert journal.kept() == []
 
 
 def test_a_beat_that_wrote_nothing_proves_nothing(heart: Heartbeat) -> None:
