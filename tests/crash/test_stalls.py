@@ -30,6 +30,8 @@ def test_a_sender_stopped_at_the_gate_does_not_keep_staff_from_pausing(
     slow, other = sink("--delay", "0.01"), sink()
     campaign = make_campaign(addresses(500, "held"), slug="held")
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{slow.port}"}
+    # On a direct connection the statement would be prepared, and its words pass the link only once.
+    mail["SENDONCE_DIRECT_CONNECTION"] = "false"
     # The link goes first: whatever fails, nothing holds the gate against staff any more.
     with ThreadPoolExecutor(1) as staff, Proxy(own_database) as link:
         stopped = senders.start(
