@@ -135,11 +135,10 @@ def _sweep(cursor: Any, place: dict[str, Any]) -> Progress | None:
 
 
 def unbuilt() -> list[int]:
-    """Ids of campaigns that are sending and not completely built; of whom fewest people have a row
-    yet first, so that one that begins does not wait for a large one."""
+    """Ids of campaigns that are sending and not completely built."""
     return list(
         Campaign.objects.filter(status=Campaign.Status.SENDING, built_at__isnull=True)
-        .order_by("audience", "id")
+        .order_by("id")
         .values_list("id", flat=True)
     )
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from .connections import LOST, Busy
+from .connections import LOST, Busy, is_lock_timeout
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -21,13 +21,14 @@ Result = TypeVar("Result")
 class _Place(Generic[Job, Result]):
     """A job that somebody waits for."""
 
-    __slots__ = ("error", "job", "result", "settled", "turn")
+    __slots__ = ("alone", "error", "job", "result", "settled", "turn")
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.turn = threading.Lock()
         self.turn.acquire()  # released when the job is done, or its owner's turn to write
         self.settled = False
+        self.alone = False  # it, or one beside it, waits for a lock: not at the desk
         self.result: Result | None = None
         self.error: BaseException | None = None
 
@@ -43,11 +44,13 @@ class Desk(Generic[Job, Result]):
         self,
         write: Callable[[Sequence[Job]], Sequence[Result]],
         *,
+        alone: Callable[[Job], Result] | None = None,
         together: Callable[[Job], Hashable],
         size: Callable[[Job], int],
         most: int,
     ) -> None:
         self._write = write
+        self._alone = alone
         self._together = together
         self._size = size
         self._most = most
@@ -60,7 +63,8 @@ class Desk(Generic[Job, Result]):
 
         A database that is not reached, or a commit without acknowledgement, is everybody's error
         who was in the transaction. For any other error each job is tried alone, so that one that
-        can't be written, or whose campaign is busy, keeps nobody else's.
+        can't be written, or whose campaign is busy, keeps nobody else's. Where a row is locked
+        by somebody else each is tried by who has brought it (``alone``), so that nobody else waits.
         """
         place: _Place[Job, Result] = _Place(job)
         with self._lock:
@@ -71,6 +75,8 @@ class Desk(Generic[Job, Result]):
             place.turn.acquire()
         if not place.settled:
             self._take_turn(place)
+        if place.alone and self._alone is not None:
+            return self._alone(job)
         if place.error is not None:
             raise place.error
         return place.result  # type: ignore[return-value]
@@ -113,6 +119,10 @@ class Desk(Generic[Job, Result]):
         try:
             results = self._write([place.job for place in batch])
         except BaseException as error:
+            if self._alone is not None and is_lock_timeout(error):
+                for place in batch:
+                    place.alone = True
+                return
             shared = isinstance(error, LOST) and not isinstance(error, Busy)
             if len(batch) > 1 and isinstance(error, Exception) and not shared:
                 for place in batch:

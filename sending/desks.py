@@ -40,12 +40,17 @@ class Desks:
         self._shared = shared
         self._handing: Desk[Lot, Handed] = Desk(
             self._hand_over,
+            alone=lambda lot: self._hand_over([lot], hurried=False)[0],
             together=lambda lot: (lot.via, lot.window),
             size=lambda lot: len(lot.rows),
             most=MOST_ROWS,
         )
         self._settling: Desk[Sequence[Settlement], dict[int, str]] = Desk(
-            self._settle, together=lambda _: None, size=len, most=MOST_ROWS
+            self._settle,
+            alone=lambda told: self._settle([told], hurried=False)[0],
+            together=lambda _: None,
+            size=len,
+            most=MOST_ROWS,
         )
 
     def hand_over(self, rows: Sequence[Claimed], over: Transport) -> Handed:
@@ -56,9 +61,9 @@ class Desks:
         """As ``settle.settle``, with other lanes' outcomes."""
         return self._settling.put(settlements)
 
-    def _hand_over(self, lots: Sequence[Lot]) -> list[Handed]:
+    def _hand_over(self, lots: Sequence[Lot], *, hurried: bool = True) -> list[Handed]:
         if not _differ(row.id for lot in lots for row in lot.rows):
-            return [part for lot in lots for part in self._hand_over([lot])]
+            return [part for lot in lots for part in self._hand_over([lot], hurried=hurried)]
         shared, first = self._shared, lots[0]
         with shared.pool.lend():
             handed = hand_over(
@@ -66,15 +71,22 @@ class Desks:
                 lease=shared.lease,
                 via=first.via,
                 window=first.window,
+                hurried=hurried,
             )
         return handed.split([lot.rows for lot in lots])
 
-    def _settle(self, lots: Sequence[Sequence[Settlement]]) -> list[dict[int, str]]:
+    def _settle(
+        self, lots: Sequence[Sequence[Settlement]], *, hurried: bool = True
+    ) -> list[dict[int, str]]:
         if not _differ(told.send_id for lot in lots for told in lot):
-            return [part for lot in lots for part in self._settle([lot])]
+            return [part for lot in lots for part in self._settle([lot], hurried=hurried)]
         shared = self._shared
         with shared.pool.lend():
-            became = settle([told for lot in lots for told in lot], doubt_wait=shared.doubt_wait)
+            became = settle(
+                [told for lot in lots for told in lot],
+                doubt_wait=shared.doubt_wait,
+                hurried=hurried,
+            )
         return [{t.send_id: became[t.send_id] for t in lot if t.send_id in became} for lot in lots]
 
 

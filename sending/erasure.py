@@ -15,7 +15,7 @@ from django.db import connection
 
 from subscribers.addresses import canonical, erased_hashes, lower
 
-from . import events
+from . import events, installation
 from .sql import erasure as sql
 from .withheld import WITHHELD
 
@@ -71,6 +71,7 @@ def erase_personal_data(
             "ids": sorted(person.sends),
             "forms": sorted(person.forms),
             "contents": sorted(person.contents),
+            "tag": installation.tag(),
         }
         counts = {"sends": sends}
         for name, statement in (

@@ -54,7 +54,12 @@ class Handed:
 
 
 def hand_over(
-    rows: Sequence[Claimed], *, lease: float, via: str = "", window: float = 0.0
+    rows: Sequence[Claimed],
+    *,
+    lease: float,
+    via: str = "",
+    window: float = 0.0,
+    hurried: bool = False,
 ) -> Handed:
     """``claimed -> sending`` for those of ``rows`` that may still get it.
 
@@ -73,7 +78,7 @@ def hand_over(
     """
     handed = Handed()
     with acknowledged(connection), transaction.atomic(), statements.cursor() as cursor:
-        cursor.execute(sql.DURABLE)
+        cursor.execute(f"{sql.DURABLE}; {sql.HURRIED}" if hurried else sql.DURABLE)
         closed = try_shared(cursor, (r.campaign_id for r in rows if r.campaign_id is not None))
         handed.busy = [r for r in rows if r.campaign_id in closed]
         lot = sorted((r for r in rows if r.campaign_id not in closed), key=lambda r: r.id)

@@ -227,6 +227,7 @@ class Lane(threading.Thread):
         first, done = clock.now(), 0
         taken: list[Claimed] = []  # accepted, and not told to the brake and the limits yet
         told = first
+        renewed = False  # a session was opened for this message, and nothing was said to it yet
         while lot.unstarted:
             row = lot.unstarted[0]
             now = clock.now()
@@ -246,18 +247,24 @@ class Lane(threading.Thread):
                 except TransportFailure as failure:
                     self._relay_down(alias, None, failure.answer)
                     break
+                renewed = True
                 continue
             with self.lock:
                 lot.on_wire = lot.unstarted.pop(0)
             try:
                 said = session.send(messages[row.id])
-            except NotOpen:
+            except NotOpen as ended:
                 with self.lock:
                     lot.unstarted.insert(0, row)
                     lot.on_wire = None
+                if renewed:
+                    # It greets and goes away: to open one after another would only be a flood.
+                    self._relay_down(alias, None, ended.answer)
+                    break
                 continue
             except TransportFailure as failure:
                 said = failure.answer
+            renewed = False
             verdict = self._judge(alias, row, said)
             if verdict.outcome == Outcome.RELAY_DOWN:
                 with self.lock:
@@ -359,9 +366,12 @@ class Lane(threading.Thread):
                 )
             )
         known = {s.send_id for s in settlements}
-        self._settle(settlements, alone=True)
-        self._return([r for r in lot.rows.values() if r.id not in known])
-        self.shared.ready.release(lot.rows.values())
+        try:
+            self._settle(settlements, alone=True)
+            self._return([r for r in lot.rows.values() if r.id not in known])
+        finally:
+            # Whatever went wrong: a row that nobody renews is settled by its lease.
+            self.shared.ready.release(lot.rows.values())
 
     def _brake(self) -> None:
         """Tell the others what speaks against going on, and pause what must not."""

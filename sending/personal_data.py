@@ -9,12 +9,15 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from campaigns.models import Campaign
 from subscribers.addresses import canonical, lower
 from subscribers.models import lower_c
 from subscribers.tokens import read_token
 
+from . import installation
 from .answers import said
 from .models import DeliveryEvent, ProviderEvent, Send
+from .tracking import archived
 from .wording import kind_words, reason_words
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])")
@@ -95,6 +98,15 @@ def _provider_events(account_id: int, forms: list[str]) -> list[ProviderEvent]:
     # Those that were not applied yet say whose they are by the row that they name.
     sends = Send.objects.filter(job_id__in={event.job_id for event in found if event.job_id})
     rows = dict(sends.values_list("job_id", "account_id"))
+    tag = installation.tag()
+    # Or by their campaign: the row may have been pruned since, and its events with it.
+    campaigns = {
+        event.job_id: int(job[1])
+        for event in found
+        if event.installation == tag and (job := archived.JOB.fullmatch(event.job_id))
+    }
+    of = dict(Campaign.objects.filter(pk__in=campaigns.values()).values_list("pk", "account_id"))
+    rows = {job: of[campaign] for job, campaign in campaigns.items() if campaign in of} | rows
     return [
         event
         for event in found

@@ -131,7 +131,11 @@ def refused_here(row: Claimed, answer: Answer) -> Settlement:
 
 
 def settle(
-    settlements: Sequence[Settlement], *, doubt_wait: float, durable: bool = False
+    settlements: Sequence[Settlement],
+    *,
+    doubt_wait: float,
+    durable: bool = False,
+    hurried: bool = False,
 ) -> dict[int, str]:
     """Write outcomes in one transaction; returns ``{send id: status it became}`` for those
     that took effect. Idempotent: writing them again changes nothing more.
@@ -149,7 +153,8 @@ def settle(
     durable = durable or any(s.suppress or _ended_full(s) for s in others)
     became: dict[int, str] = {}
     with transaction.atomic(), statements.cursor() as cursor:
-        cursor.execute(sql.DURABLE if durable else sql.RELAXED)
+        begin = sql.DURABLE if durable else sql.RELAXED
+        cursor.execute(f"{begin}; {sql.HURRIED}" if hurried else begin)
         if try_shared(cursor, (s.campaign_id for s in todo if s.campaign_id is not None)):
             raise Busy("a decision about the campaign is under way")
         cursor.execute(sql.LOCK_ROWS, {"ids": array(s.send_id for s in todo)})

@@ -50,6 +50,8 @@ class Upkeep(threading.Thread):
         self.drained = threading.Event()
         self.imports = ImportRunner()
         self._spans: dict[int, int] = {}
+        #: When each campaign that is being built had its last turn.
+        self._turns: dict[int, float] = {}
         self._next: dict[str, float] = {}
 
     def run(self) -> None:
@@ -149,19 +151,21 @@ class Upkeep(threading.Thread):
         return started
 
     def build_a_little(self) -> bool:
-        """One chunk of campaigns that are being built, as many as there is time for: after that
-        it is everybody's turn who has the fewest rows, so that none waits for another, nor a
-        campaign that falls due meanwhile for all of them."""
+        """One chunk of campaigns that are being built, of as many as there is time for; next time
+        those whose turn was longest ago go first. So none waits for another, nor a campaign that
+        falls due meanwhile for all of them."""
         busy = False
         wanted = self.shared.campaign_id
         began = clock.now()
-        for campaign_id in unbuilt():
+        turns = {c: self._turns.get(c, 0.0) for c in unbuilt()}
+        self._turns = turns
+        for campaign_id in sorted(turns, key=lambda c: (turns[c], c)):
             if wanted not in (None, campaign_id) or self.shared.stopping.is_set():
                 continue
             if clock.now() - began > BUILDING:
                 return True
             span = self._spans.get(campaign_id, conf.BUILD_CHUNK)
-            chunk_began = clock.now()
+            chunk_began = turns[campaign_id] = clock.now()
             step = build_chunk(campaign_id, size=span)
             if step is None:
                 continue

@@ -75,6 +75,7 @@ from .rescue import (
 )
 from .session import (
     DURABLE,
+    HURRIED,
     READ_COMMITTED,
     RELAXED,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "HAS_WORK",
     "HOLD",
     "HOLD_BUILD",
+    "HURRIED",
     "LEAVERS_CAMPAIGNS",
     "LIFT",
     "LOCK_LEAVERS",

@@ -86,6 +86,8 @@ WHERE e.applied_at IS NOT NULL AND e.id IN (
     SELECT o.id FROM {PROVIDER_EVENT} o
     WHERE o.recipient <> '' AND lower(o.recipient COLLATE "C") = ANY(%(forms)s)
       AND COALESCE((SELECT d.account_id FROM {EVENT} d WHERE d.event_id = o.event_id),
+        (SELECT c.account_id FROM {CAMPAIGN} c WHERE o.installation = %(tag)s AND c.id =
+            substring(o.job_id FROM '^campaign:([0-9]{{1,18}}):[0-9]+$')::bigint),
         %(account)s) = %(account)s
     UNION ALL
     SELECT o.id FROM {EVENT} d JOIN {PROVIDER_EVENT} o ON o.event_id = d.event_id

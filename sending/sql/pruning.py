@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ARCHIVED, CAMPAIGN, EVENT, SEND
+from .tables import ARCHIVED, CAMPAIGN, EVENT, PROVIDER_EVENT, SEND
 
 # Over, and for long: a cancel leaves no moment on the campaign, but each row that it closed has an
 # event of then, by which it stays.
@@ -47,7 +47,11 @@ PRUNE_SLICE = f"""
 WITH doomed AS MATERIALIZED (
     SELECT s.id FROM {SEND} s WHERE s.id = ANY(%(ids)s::bigint[]) AND {_PRUNABLE}
 ), events AS (
-    DELETE FROM {EVENT} e USING doomed d WHERE e.send_id = d.id
+    DELETE FROM {EVENT} e USING doomed d WHERE e.send_id = d.id RETURNING e.event_id
+), told AS (
+    UPDATE {PROVIDER_EVENT} p SET recipient = '', text = '' WHERE p.id IN (
+        SELECT o.id FROM {PROVIDER_EVENT} o JOIN events e ON e.event_id = o.event_id
+        WHERE o.applied_at IS NOT NULL AND o.recipient <> '' FOR UPDATE OF o SKIP LOCKED)
 ), rows AS (
     DELETE FROM {SEND} s USING doomed d WHERE s.id = d.id RETURNING s.status, s.reason
 ), counted AS (

@@ -17,3 +17,6 @@ DURABLE = f"{READ_COMMITTED}; SET LOCAL synchronous_commit = on"
 
 # An outcome that is lost in a crash is written again from the worker's journal.
 RELAXED = f"{READ_COMMITTED}; SET LOCAL synchronous_commit = off"
+
+# Others wait for this transaction's end: a row that somebody else has locked is for later.
+HURRIED = "SET LOCAL lock_timeout = '500ms'"

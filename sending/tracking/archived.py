@@ -21,7 +21,7 @@ from ..models import ArchivedCount
 from .effects import SUPPRESSED_AS, Whom
 from .rules import Result
 
-_JOB = re.compile(r"campaign:([0-9]{1,18}):([0-9]{1,18})")
+JOB = re.compile(r"campaign:([0-9]{1,18}):([0-9]{1,18})")
 
 
 class Told(Protocol):
@@ -46,7 +46,7 @@ def whom(told: Iterable[Told]) -> dict[int, Whom | Result]:
     jobs = {
         t.id: (t, int(job[1]), int(job[2]))
         for t in told
-        if t.installation == tag and (job := _JOB.fullmatch(t.job_id))
+        if t.installation == tag and (job := JOB.fullmatch(t.job_id))
     }
     if not jobs:
         return {}

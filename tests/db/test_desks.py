@@ -22,6 +22,7 @@ from sending.settle import Settlement
 from sending.shared import Shared
 from sending.transports import Transport
 from subscribers.suppression import suppress
+from tests.crash.conftest import wait_until
 
 from .racing import Race
 from .rows import LEASE, campaign_to, held, row, status_of, told
@@ -119,6 +120,26 @@ def test_the_same_row_under_two_tokens_loses_neither_outcome(desks: Desks) -> No
     lots = [[told(now, "in_doubt")], [told(held(send, token=late), "sent")]]
     assert settled(desks, lots)[1] == {send.pk: "sent"}
     assert status_of(send) == "sent"
+
+
+def _somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone() is not None
+
+
+def test_a_row_that_somebody_else_has_locked_keeps_its_own_lane_only(desks: Desks) -> None:
+    campaign = campaign_to(0)
+    kept, goes = row(campaign, "sending"), row(campaign, "sending")
+    with Race() as race:
+        with transaction.atomic():
+            Send.objects.select_for_update().get(pk=kept.pk)
+            first = race.start(lambda: desks.settle([told(held(kept), "sent")]))
+            wait_until(_somebody_waits_for_a_lock, "the lane to wait for the row")
+            other = race.start(lambda: desks.settle([told(held(goes), "sent")]))
+            assert other.result() == {goes.pk: "sent"}
+            assert status_of(kept) == "sending"
+        assert first.result() == {kept.pk: "sent"}
 
 
 def test_many_lanes_move_their_lots_with_two_connections(desks: Desks) -> None:

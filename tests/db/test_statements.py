@@ -76,3 +76,32 @@ def test_errors_are_djangos() -> None:
         statements.cursor() as cursor,
     ):
         cursor.execute("SELECT nothing_of_that_name FROM nowhere WHERE 1 = %(n)s", {"n": 1})
+
+
+def test_a_plan_that_was_made_for_an_empty_table_does_not_outlive_it() -> None:
+    """The server keeps a prepared plan until the table is analyzed, and a campaign of a million is
+    built in less time than autovacuum needs to look."""
+
+    def plan() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM pg_prepared_statements WHERE statement LIKE '%grows%'")
+            (name,) = cursor.fetchone()
+            cursor.execute(f"EXPLAIN EXECUTE {name} (1)")
+            return "\n".join(line for (line,) in cursor.fetchall())
+
+    def look() -> None:
+        with statements.cursor() as cursor:
+            cursor.execute("SELECT n FROM grows WHERE id = %(id)s::bigint", {"id": 1})
+
+    direct = override_settings(SENDONCE={**settings.SENDONCE, "DIRECT_CONNECTION": True})
+    with direct, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE grows (id bigint PRIMARY KEY, n int)")
+        cursor.execute("INSERT INTO grows VALUES (1, 1)")
+        cursor.execute("ANALYZE grows")
+        for _ in range(8):
+            look()
+        assert "Seq Scan" in plan()
+        cursor.execute("INSERT INTO grows SELECT n, n FROM generate_series(2, 50000) AS n")
+        statements._replan_at.clear()  # as when its time is over
+        look()
+        assert "Index" in plan()

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from django.db import OperationalError
+from psycopg.errors import LockNotAvailable
 
 from sending.connections import LOST, Busy, Unacknowledged
 from sending.desk import Desk
@@ -133,6 +135,34 @@ def test_a_job_that_cannot_be_written_keeps_nobody_elses(error: type[Exception])
     assert [found[0], found[1], found[3]] == ["a0 done", "a1 done", "a3 done"]
     assert isinstance(found[2], error)
     assert book.pages[1:] == [[("a", 1), ("a", 2), ("a", 3)], [("a", 1)], [("a", 2)], [("a", 3)]]
+    assert desk.put(("a", 9)) == "a9 done"
+
+
+def test_who_waits_for_somebody_elses_lock_does_so_away_from_the_desk() -> None:
+    """One row that another session holds must not keep every lane of the process."""
+    held = OperationalError("lock timeout")
+    held.__cause__ = LockNotAvailable()
+
+    def refuse(jobs: Sequence[Any]) -> None:
+        if ("a", 2) in jobs:
+            raise held
+
+    book = Book(refuse)
+    by_hand: list[Any] = []
+
+    def alone(job: Any) -> str:
+        by_hand.append(job)
+        return f"{job[0]}{job[1]} by hand"
+
+    desk: Desk[Any, str] = Desk(
+        book.write, alone=alone, together=lambda job: job[0], size=lambda _: 10, most=100
+    )
+    lanes = crowd(book, desk, [("a", n) for n in range(4)])
+    assert [lane.found for lane in lanes] == [
+        "a0 done", "a1 by hand", "a2 by hand", "a3 by hand",
+    ]  # fmt: skip
+    assert len(book.pages) == 2, "the desk did not wait for it again"
+    assert sorted(by_hand) == [("a", 1), ("a", 2), ("a", 3)]
     assert desk.put(("a", 9)) == "a9 done"
 
 
