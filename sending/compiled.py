@@ -94,7 +94,7 @@ class CompiledMessage:
             ),
             Rendered(subject="", html="", text=""),
         )
-        self.envelope_from = mailbox(sample.from_email)
+        self.envelope_from = mailbox(content.from_email)
         self.reads = frozenset(
             name.partition(".")[0]
             for template in (self._subject, *(part.template for part in self._parts))

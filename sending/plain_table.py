@@ -99,7 +99,7 @@ def ago(then: datetime, now: datetime) -> str:
     """``3 min ago``, or ``in 30 s`` when it is still to come."""
     passed: timedelta = now - then
     seconds = passed.total_seconds()
-    return f"in {duration(-seconds)}" if seconds < 0 else f"{duration(seconds)} ago"
+    return f"in {duration(-seconds)}" if seconds <= -0.5 else f"{duration(seconds)} ago"
 
 
 def due(then: datetime, now: datetime) -> str:

@@ -137,8 +137,10 @@ class Upkeep(threading.Thread):
             if begun:
                 log.info("campaign started", extra={"event": "started", "campaign": campaign.pk})
                 started = True
-            else:
-                campaign.refresh_from_db()
+                continue
+            campaign.refresh_from_db()
+            # Another sender was first (several processes wake at the same moment): no news.
+            if campaign.status == Campaign.Status.DRAFT:
                 log.warning(
                     "campaign not started",
                     extra={

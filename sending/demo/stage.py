@@ -118,6 +118,7 @@ ROLES: tuple[tuple[str, str, tuple[str, ...] | None], ...] = (
             "view_ratelimit",
             "view_campaignhealth",
             "view_worker",
+            "view_archivedcount",
             "resolve_doubt",
         ),
     ),

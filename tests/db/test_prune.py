@@ -284,13 +284,13 @@ def test_the_command_says_what_it_did() -> None:
     second = old({"sent": 1}, name="Summer")
     told = run("prune", "--dry-run", "--older-than", "30")
     assert told.splitlines() == [
-        f"campaign {first.pk} (Spring): 3 rows of 4, 1 stay (in doubt, open or of late)",
+        f"campaign {first.pk} (Spring): 3 rows of 4, 1 stay (in doubt, open, or with news of late)",
         f"campaign {second.pk} (Summer): 1 row of 1",
         "4 rows would be archived. Dry run: nothing was changed.",
     ]
     assert Send.objects.count() == 5
     assert run("prune", "--campaign", str(first.pk), "--batch", "2").splitlines() == [
-        f"campaign {first.pk} (Spring): 3 rows, 1 stay (in doubt, open or of late)",
+        f"campaign {first.pk} (Spring): 3 rows, 1 stay (in doubt, open, or with news of late)",
         "3 rows archived.",
     ]
     assert Send.objects.count() == 2
@@ -299,6 +299,24 @@ def test_the_command_says_what_it_did() -> None:
     assert any("sent" in line and "3 archived by prune" in line for line in lines)
     assert "every recipient is accounted for" in lines[-1]
     assert run("ledger").splitlines()[1].split()[-2:] == ["0", "3"]
+
+
+@pytest.mark.django_db
+def test_ctrl_c_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = old({"sent": 3}), old({"sent": 5})
+    slices = pruning.prune
+
+    def interrupted(campaign_id: int, **given: Any) -> Any:
+        for step in slices(campaign_id, **given):
+            yield step
+            if campaign_id == second.pk:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(pruning, "prune", interrupted)
+    assert refused("prune", "--batch", "2", code=130) == "stopped; 5 rows archived"
+    assert Send.objects.count() == 3
+    assert archived(first) == {("sent", ""): 3}
+    assert archived(second) == {("sent", ""): 2}
 
 
 @pytest.mark.django_db
@@ -321,6 +339,10 @@ def test_a_campaign_that_is_not_over_or_unknown_exits_2() -> None:
     campaign = campaign_with({"sent": 1})
     assert refused("prune", f"--campaign={campaign.pk}", code=2) == (
         f"campaign {campaign.pk} is sending: only what is over is pruned"
+    )
+    ended = campaign_with({"sent": 1}, sending=False, sent=True)
+    assert run("prune", f"--campaign={ended.pk}", "--older-than=1") == (
+        f"Campaign {ended.pk} did not end 1 day ago or earlier, or has no rows left.\n"
     )
     assert refused("prune", "--campaign=99999", code=2) == "there is no campaign '99999'"
 

@@ -22,7 +22,7 @@ MEANING = {
     "retry": "refused for now, tried again by itself",
     "sent": "accepted by the relay",
     "bounced": "the address is dead; suppressed",
-    "failed": "refused; resolve_doubt --failed --send-again tries again",
+    "failed": "refused; resolve_doubt --failed --send-again tries again, with those in doubt",
     "suppressed": "must not get it: opted out, complained, or dead",
     "in_doubt": "handed over, nobody knows whether it arrived; resolve_doubt decides",
     "canceled": "the campaign was canceled first",

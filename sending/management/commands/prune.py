@@ -14,13 +14,15 @@ from sending.plain_table import short
 
 #: Seconds between two lines of progress.
 EVERY = 5.0
+EXIT_INTERRUPTED = 130
 
 
 class Command(BaseCommand):
     help = (
         "Turn the rows of campaigns that ended long ago into counts per campaign, status and "
         "reason. Who got them is forgotten; how many is not. Rows in doubt stay. May be stopped at "
-        "any moment and run beside senders. Exit code 0: done, 2: bad input, nothing was changed."
+        "any moment and run beside senders. Exit code 0: done, 2: bad input, nothing was changed, "
+        "130: stopped by Ctrl-C."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -49,15 +51,25 @@ class Command(BaseCommand):
                 raise _usage(f"campaign {only.pk} is {only.status}: only what is over is pruned")
         chosen = pruning.old_campaigns(days=days, campaign_id=only.pk if only else None)
         if not chosen:
-            self.stdout.write(f"No campaign that ended {days} days ago or earlier has rows left.")
-            return
-        total = 0
-        for old in chosen:
-            title = f"campaign {old.id} ({short(old.name, 40)})"
-            if options["dry_run"]:
-                total += self._count(old, title, days)
+            ago = f"{days} day{'' if days == 1 else 's'} ago or earlier"
+            if only is not None:
+                self.stdout.write(f"Campaign {only.pk} did not end {ago}, or has no rows left.")
             else:
-                total += self._prune(old, title, days, batch)
+                self.stdout.write(f"No campaign that ended {ago} has rows left.")
+            return
+        self._archived = total = 0
+        try:
+            for old in chosen:
+                title = f"campaign {old.id} ({short(old.name, 40)})"
+                if options["dry_run"]:
+                    total += self._count(old, title, days)
+                else:
+                    total += self._prune(old, title, days, batch)
+        except KeyboardInterrupt:
+            # What was committed stays; the batch under way is as if it had not begun.
+            raise CommandError(
+                f"stopped; {_rows(self._archived)} archived", returncode=EXIT_INTERRUPTED
+            ) from None
         end = (
             " would be archived. Dry run: nothing was changed."
             if options["dry_run"]
@@ -72,7 +84,9 @@ class Command(BaseCommand):
 
     def _prune(self, old: pruning.Old, title: str, days: int, batch: int) -> int:
         step, told = pruning.Step(), monotonic()
+        before = self._archived
         for step in pruning.prune(old.id, days=days, batch=batch):
+            self._archived = before + step.pruned
             if monotonic() - told >= EVERY:
                 self.stdout.write(f"{title}: {_rows(step.pruned)} so far")
                 self.stdout.flush()
@@ -92,7 +106,7 @@ def _number(option: str, given: str, least: int, most: int) -> int:
 
 
 def _stay(count: int) -> str:
-    return f", {count:,} stay (in doubt, open or of late)" if count else ""
+    return f", {count:,} stay (in doubt, open, or with news of late)" if count else ""
 
 
 def _rows(count: int) -> str:

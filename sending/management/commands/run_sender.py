@@ -53,7 +53,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--processes",
             type=_whole(1, 100),
-            default=conf.PROCESSES,
+            default=str(conf.PROCESSES),  # a text is checked as one that is typed
             metavar="N",
             help="processes side by side, each with lanes and up to four database connections of "
             f"its own; about one a core (default {conf.PROCESSES})",
@@ -61,14 +61,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--lanes",
             type=_whole(1, 500),
-            default=conf.LANES,
+            default=str(conf.LANES),  # a text is checked as one that is typed
             metavar="N",
             help=f"mail connections (threads) of each process (default {conf.LANES})",
         )
         parser.add_argument(
             "--lot",
             type=_whole(1, 500),
-            default=conf.LOT,
+            default=str(conf.LOT),  # a text is checked as one that is typed
             metavar="N",
             help="the most messages a lane hands over at once; a crash leaves at most "
             f"lanes x lot of each process in doubt (default {conf.LOT})",
