@@ -41,7 +41,9 @@ NO_SLEEP_AT_THE_GATE = "SET LOCAL idle_in_transaction_session_timeout = '15s'"
 
 LOCK_NOT_AVAILABLE = "55P03"  # the SQLSTATE of a lock time-out
 
-_TRY_SHARED = "SELECT pg_try_advisory_xact_lock_shared(%s)"
+_TRY_SHARED = """
+SELECT place FROM unnest(%s::bigint[]) WITH ORDINALITY AS t(gate, place)
+WHERE NOT pg_try_advisory_xact_lock_shared(gate)"""
 _EXCLUSIVE = "SELECT pg_advisory_xact_lock(%s)"
 
 
@@ -56,12 +58,11 @@ def try_shared(cursor: Any, campaign_ids: Iterable[int]) -> set[int]:
 
     ``cursor`` must be in a READ COMMITTED transaction, ``READ_COMMITTED`` its first statement.
     """
-    refused = set()
-    for campaign_id in sorted(set(campaign_ids)):
-        cursor.execute(_TRY_SHARED, [key(campaign_id)])
-        if not cursor.fetchone()[0]:
-            refused.add(campaign_id)
-    return refused
+    wanted = sorted(set(campaign_ids))
+    if not wanted:
+        return set()
+    cursor.execute(_TRY_SHARED, [[key(campaign_id) for campaign_id in wanted]])
+    return {wanted[place - 1] for (place,) in cursor.fetchall()}
 
 
 def enter_exclusive(cursor: Any, campaign_id: int, *, worker: bool = False) -> None:

@@ -142,5 +142,5 @@ class Race:
 
 def without_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of a race: every gate stands open, all else is as it was."""
-    monkeypatch.setattr(gate, "_TRY_SHARED", "SELECT %s IS NOT NULL")
+    monkeypatch.setattr(gate, "_TRY_SHARED", "SELECT 1 FROM unnest(%s::bigint[]) WHERE false")
     monkeypatch.setattr(gate, "_EXCLUSIVE", "SELECT %s")
