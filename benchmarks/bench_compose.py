@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from .harness import command_line, figures, message
+from .harness import command_line, figures, message, table
 
 if TYPE_CHECKING:
     from campaigns.models import Content
@@ -46,8 +46,8 @@ def bodies() -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     parser = command_line.parser(__doc__)
-    parser.add_argument("--messages", type=int, default=2_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=command_line.count, default=2_000)
+    parser.add_argument("--rounds", type=command_line.count, default=5)
     parser.add_argument("--profile", action="store_true", help="where the time of the usual goes")
     options = command_line.parse(parser, messages=200, rounds=3)
     os.environ.update(SECRET_KEY="for-the-benchmark-only", DJANGO_SETTINGS_MODULE="config.settings")
@@ -77,7 +77,12 @@ def main() -> None:
             f"{name:<13} {size:>6} bytes  {each:7.1f} us of CPU a message  {ratio:.3f} of Django's"
         )
         key = "compose" if name == "usual" else f"compose_{name.replace(' ', '_').lower()}"
-        figures.tell(key, ratio, f"of Django's building; {each:.0f} us a message")
+        figures.tell(
+            key,
+            ratio,
+            f"of Django's building; {each:.0f} us a message",
+            table.Extent(options.rounds, f"{options.messages:,} messages"),
+        )
 
 
 def content(body: str) -> Content:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .harness import cluster, command_line, figures, timing
+from .harness import cluster, command_line, figures, table, timing
 
 #: The campaign takes the first two and excludes the third: each n-th person is in it.
 SEGMENTS = {"All": 1, "Half": 2, "Few": 100}
@@ -25,9 +25,9 @@ SEGMENTS = {"All": 1, "Half": 2, "Few": 100}
 
 def main() -> None:
     parser = command_line.parser(__doc__)
-    parser.add_argument("--people", type=int, default=1_000_000)
+    parser.add_argument("--people", type=command_line.count, default=1_000_000)
     parser.add_argument("--suppressions", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=command_line.count, default=5)
     parser.add_argument("--explain", action="store_true", help="print the plans, too")
     options = command_line.parse(parser, people=20_000, suppressions=400, rounds=2)
     timing.stop_like_ctrl_c()
@@ -119,7 +119,12 @@ def run(options: argparse.Namespace) -> None:
         seconds, busy = best(options.rounds, count), processor_time(count)
         alone = f"   {busy * 1000:6.0f} ms of one processor" if busy is not None else ""
         print(f"{name:38} {seconds * 1000:7.1f} ms   {seconds / base:6.1f} x count(*){alone}")
-        figures.tell(name, seconds / base, f"times count(*) of {options.people:,} people")
+        figures.tell(
+            name,
+            seconds / base,
+            "times count(*), the best of the runs",
+            table.Extent(options.rounds, f"{options.people:,} people"),
+        )
     check(campaign, audience.count(campaign))
     if options.explain:
         explain(campaign)

@@ -12,6 +12,7 @@ HTML given). Traffic stays on 127.0.0.1.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -37,15 +38,26 @@ from .harness.sink import Sink
 
 #: Messages of a peer's round: at most, and without a trial.
 MOST, FEW = 5_000, 300
+PEOPLE = 50_000
+GUARANTEE = (
+    "nobody gets it twice, nobody is dropped; at most lanes x lot rows of a process are in doubt, "
+    "shown as such"
+)
 
 
 def main() -> None:
     parser = command_line.parser(__doc__)
-    parser.add_argument("--people", type=int, default=50_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--processes", type=int, default=machine.cores())
-    parser.add_argument("--lanes", type=int, default=8, help="of each process")
-    parser.add_argument("--lot", type=int, default=20)
+    parser.add_argument("--people", type=command_line.count, default=PEOPLE)
+    parser.add_argument("--rounds", type=command_line.count, default=3)
+    parser.add_argument("--processes", type=command_line.count, default=machine.cores())
+    parser.add_argument("--lanes", type=command_line.count, default=8, help="of each process")
+    parser.add_argument("--lot", type=command_line.count, default=20)
+    parser.add_argument(
+        "--also",
+        default="4x100",
+        metavar="LANESxLOT",
+        help="a second setting of ours in the same rounds, for a relay nearby; '': none",
+    )
     parser.add_argument("--peers", default="", help="names, with commas between, or 'all'")
     parser.add_argument(
         "--trial",
@@ -53,10 +65,22 @@ def main() -> None:
         default=300,
         help="messages to try each setting of a peer with; 0: its first setting, untried",
     )
-    parser.add_argument("--seconds", type=float, default=8.0, help="of a peer's round, about")
-    parser.add_argument("--minutes", type=float, default=12, help="fewer rounds rather than more")
+    parser.add_argument(
+        "--seconds", type=command_line.duration, default=6.0, help="of a peer's round, about"
+    )
+    parser.add_argument(
+        "--minutes", type=command_line.duration, default=6, help="fewer rounds rather than more"
+    )
     options = command_line.parse(parser, people=5_000, rounds=1, trial=0)
     timing.stop_like_ctrl_c()
+    options.shapes = [(options.lanes, options.lot)]
+    if options.also:
+        try:
+            lanes, lot = map(command_line.count, options.also.split("x"))
+        except (ValueError, argparse.ArgumentTypeError):
+            parser.error(f"--also is lanes x lot, such as 4x100, not {options.also!r}")
+        if (lanes, lot) not in options.shapes:
+            options.shapes.append((lanes, lot))
     names = contestants.PEERS if options.peers == "all" else options.peers.split(",")
     if wrong := [name for name in names if name and name not in contestants.PEERS]:
         parser.error(f"no peer {wrong[0]!r}: {', '.join(contestants.PEERS)} or all")
@@ -68,38 +92,47 @@ def main() -> None:
 
 def run(options: argparse.Namespace, names: Sequence[str], server: Cluster, relay: Sink) -> None:
     until = time.monotonic() + options.minutes * 60
-    ours = sendonce(options, server, relay)
+    first = sendonce(options, server, relay)
+    ours = [first, *(another(first, options, *shape) for shape in options.shapes[1:])]
     others = peers(options, names, server, relay)
     found = contest.contest(
-        [Ceiling(relay, options.people), ours, *others],
+        [Ceiling(relay, options.people), *ours, *others],
         options.rounds,
         relay.bytes_read,
         say,
         until,
     )
     rounds = len(found[SENDONCE])
+    extent = table.Extent(rounds, f"{options.people:,} people", smaller=options.people < PEOPLE)
     columns = words(ours, others)
     print()
     print(table.text(contest.rows(found, CEILING, {"setting": columns["setting"]})))
     figures.tell_table("Drain over SMTP", contest.rows(found, CEILING, columns))
 
-    drain = contest.ratio_of(found, SENDONCE, CEILING)
-    with_start = contest.ratio_of(found, SENDONCE, CEILING, with_start=True)
-    print(f"\n{SENDONCE} to {CEILING}: {drain:.3f}; with start-up {with_start:.3f}")
-    how = f"{options.people:,} people, {rounds} rounds, {' '.join(ours.options)}"
-    figures.tell("drain", drain, f"{how}; with start-up {with_start:.3f}")
+    print(f"\n{table.plural(rounds, 'round')}")
+    drains = {one.name: contest.ratio_of(found, one.name, CEILING) for one in ours}
+    for name, drain in drains.items():
+        with_start = contest.ratio_of(found, name, CEILING, with_start=True)
+        print(f"{name} to {CEILING}: {drain:.3f}; with start-up {with_start:.3f}")
+    best = max(ours, key=lambda one: drains[one.name])
+    with_start = contest.ratio_of(found, best.name, CEILING, with_start=True)
+    how = f"{' '.join(best.options)}; with start-up {with_start:.3f}"
+    how += "".join(
+        f"; {drains[one.name]:.3f} with {' '.join(one.options)}" for one in ours if one is not best
+    )
+    figures.tell("drain", drains[best.name], how, extent)
 
-    building = django_alone(2000)
-    cpu = table.median(r.cpu for r in found[SENDONCE])
+    building = table.median(django_alone(2000) for _ in range(max(rounds, 1)))
+    cpu = table.median(r.cpu for r in found[best.name])
     against = f"{cpu * 1e6:.0f} us a message against {building * 1e6:.0f} us of Django's building"
     print(f"CPU: {against}")
-    figures.tell("cpu", cpu / building, against)
+    figures.tell("cpu", cpu / building, f"{against}; {' '.join(best.options)}", extent)
 
     for peer in others:
-        times = contest.ratio_of(found, SENDONCE, peer.name)
-        print(f"{SENDONCE} to {peer.name}: {times:.1f}x")
+        times = contest.ratio_of(found, best.name, peer.name)
+        print(f"{best.name} to {peer.name}: {times:.1f}x")
         if peer.name == "django-post_office":
-            figures.tell("post_office", times, contestants.told(peer.setting))
+            figures.tell("post_office", times, contestants.told(peer.setting), extent)
 
 
 def sendonce(options: argparse.Namespace, server: Cluster, relay: Sink) -> Sendonce:
@@ -109,9 +142,18 @@ def sendonce(options: argparse.Namespace, server: Cluster, relay: Sink) -> Sendo
 
     approved = campaign.approved(campaign.people(campaign.account(), options.people))
     connections.close_all()
-    shape = ["--processes", str(options.processes), "--lanes", str(options.lanes)]
-    shape += ["--lot", str(options.lot)]
+    shape = shaped(options.processes, options.lanes, options.lot)
     return Sendonce(server, relay, approved.pk, options.people, shape)
+
+
+def another(first: Sendonce, options: argparse.Namespace, lanes: int, lot: int) -> Sendonce:
+    """The same campaign, drained at another setting."""
+    shape = shaped(options.processes, lanes, lot)
+    return dataclasses.replace(first, options=shape, name=f"{SENDONCE} {lanes}x{lot}")
+
+
+def shaped(processes: int, lanes: int, lot: int) -> list[str]:
+    return ["--processes", str(processes), "--lanes", str(lanes), "--lot", str(lot)]
 
 
 def peers(
@@ -132,18 +174,17 @@ def peers(
     return found
 
 
-def words(ours: Sendonce, others: Sequence[Peer]) -> dict[str, dict[str, str]]:
+def words(ours: Sequence[Sendonce], others: Sequence[Peer]) -> dict[str, dict[str, str]]:
     """The columns of the table that are no numbers, by contestant."""
     return {
         "setting": {
             CEILING: "-d -s 20 -l 6000",
-            SENDONCE: " ".join(ours.options),
+            **{one.name: " ".join(one.options) for one in ours},
             **{peer.name: contestants.told(peer.setting) for peer in others},
         },
         "version": {peer.name: peer.version for peer in others},
         "after kill -9": {
-            SENDONCE: "nobody gets it twice, nobody is dropped; at most lanes x lot rows of a "
-            "process are in doubt, shown as such",
+            **dict.fromkeys((one.name for one in ours), GUARANTEE),
             **{peer.name: str(peer.module.GUARANTEE) for peer in others},
         },
     }

@@ -6,8 +6,8 @@ A lane has one message under way, so that with ``round trips`` a message no more
 lanes / (round trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out
 together; then the message), one with ``--chunking``. Our own sink plays the line: what arrives
 together is answered together, a latency later. The rate is taken from the first hand-over to the
-last acceptance, by the database's clock; with start-up it is printed beside it. Traffic stays on
-127.0.0.1.
+last acceptance, by the database's clock; with start-up it is printed beside it. Each round sends a
+campaign of its own to the same people; medians are told. Traffic stays on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+SECONDS = 12.0
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
@@ -31,12 +32,17 @@ def main() -> None:
 
     parser = command_line.parser(__doc__)
     parser.add_argument("--latency", type=float, default=0.02, help="of a round trip, in seconds")
-    parser.add_argument("--lanes", type=int, default=50)
-    parser.add_argument("--lot", type=int, default=20)
-    parser.add_argument("--processes", type=int, default=1, help="the lanes are shared among them")
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long it is to take")
+    parser.add_argument("--lanes", type=command_line.count, default=50)
+    parser.add_argument("--lot", type=command_line.count, default=20)
+    parser.add_argument(
+        "--processes", type=command_line.count, default=1, help="the lanes are shared among them"
+    )
+    parser.add_argument(
+        "--seconds", type=command_line.duration, default=SECONDS, help="how long a round is to take"
+    )
+    parser.add_argument("--rounds", type=command_line.count, default=3)
     parser.add_argument("--chunking", action="store_true", help="BDAT instead of DATA")
-    options = command_line.parse(parser, seconds=3.0)
+    options = command_line.parse(parser, seconds=3.0, rounds=1)
     timing.stop_like_ctrl_c()
     if options.latency <= 0 or options.lanes % options.processes:
         sys.exit("error: --latency is above 0, and --processes share --lanes evenly")
@@ -45,34 +51,44 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, server: Any, port: int) -> None:
-    from benchmarks.harness import campaign, cluster, command_line, figures, timing
+    from benchmarks.harness import campaign, cluster, command_line, figures, table, timing
 
     trips = 1 if options.chunking else 2
     possible = options.lanes / (trips * options.latency)
     messages = max(int(possible * options.seconds), 1)
     cluster.set_up(server.url())
     segment = campaign.people(campaign.account(), messages)
-    campaign_id = campaign.approved(segment).pk
     several = command_line.knows("run_sender", "--processes")
-    command = timing.manage(
-        *("run_sender", "--drain", "--no-progress", "--verbosity", "0"),
-        *("--campaign", str(campaign_id), "--lot", str(options.lot)),
-        *("--lanes", str(options.lanes // options.processes)),
-        *(["--processes", str(options.processes)] if several else []),
-    )
     copies = 1 if several else options.processes
-    took = timing.run([command] * copies, environ(server.url(), port, options.chunking))
-    rate = messages / seconds_to_send(campaign_id, messages)
+    rates, whole, cpu = [], [], []
+    for number in range(1, options.rounds + 1):
+        campaign_id = campaign.approved(segment, f"Bench {number}").pk
+        command = timing.manage(
+            *("run_sender", "--drain", "--no-progress", "--verbosity", "0"),
+            *("--campaign", str(campaign_id), "--lot", str(options.lot)),
+            *("--lanes", str(options.lanes // options.processes)),
+            *(["--processes", str(options.processes)] if several else []),
+        )
+        took = timing.run([command] * copies, environ(server.url(), port, options.chunking))
+        rates.append(messages / seconds_to_send(campaign_id, messages))
+        whole.append(messages / took.seconds)
+        cpu.append(took.cpu / messages)
+        print(f"round {number}: {rates[-1]:.0f} messages/s", flush=True)
 
+    rate, with_start = table.median(rates), table.median(whole)
     how = f"{options.lanes} lanes, lot {options.lot}, {trips} x {options.latency * 1000:g} ms"
-    print(f"{messages} messages, {options.processes} processes, {how}")
+    processes = table.plural(options.processes, "process")
+    rounds = table.plural(options.rounds, "round")
+    print(f"{messages:,} messages, {processes}, {how}, {rounds}")
     print(f"possible       {possible:8.0f} messages/s")
     print(f"reached        {rate:8.0f} messages/s   ratio {rate / possible:.3f}")
-    whole = messages / took.seconds
-    print(f"with start-up  {whole:8.0f} messages/s   ratio {whole / possible:.3f}")
-    print(f"CPU            {took.cpu / messages * 1e6:8.0f} us a message, start-up included")
+    print(f"with start-up  {with_start:8.0f} messages/s   ratio {with_start / possible:.3f}")
+    print(f"CPU            {table.median(cpu) * 1e6:8.0f} us a message, start-up included")
     name = "relay_chunking" if options.chunking else "relay"
-    figures.tell(name, rate / possible, how)
+    extent = table.Extent(
+        options.rounds, f"{messages:,} messages", smaller=options.seconds < SECONDS
+    )
+    figures.tell(name, rate / possible, how, extent)
 
 
 def seconds_to_send(campaign_id: int, messages: int) -> float:

@@ -6,8 +6,10 @@
 Build: a campaign to ``--people``, in chunks, beside one ``INSERT ... SELECT`` of the same rows
 (see ``scale.build``). Claim: from ``--rows`` rows of ten campaigns, each half sent, while another
 session keeps a snapshot and 100,000 rows are claimed and sent, beside 10,000 fresh rows, before
-and after. Memory: of a sender that has sent 5,000 messages of a campaign to ``--people``, and of
-one to 10,000. The ten million take about 9 GB of disk for the time of the run.
+and after; that table is made once, so that it is one run. Memory: of a sender that has sent 5,000
+messages of a campaign to ``--people``, and of one to 10,000. A round of build or memory that would
+end later than ``--part-seconds`` allow is not begun, and the figure says how many there were. The
+ten million take about 9 GB of disk for the time of the run.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from config.embedded.cluster import Cluster
@@ -28,22 +31,39 @@ from .scale import build, claim, ledger_table, memory
 if TYPE_CHECKING:
     from subscribers.models import Segment
 
-PARTS = ("build", "memory", "campaigns", "claim")
+PARTS = ("build", "memory", "claim", "campaigns")
 FEW = 10_000
 CAMPAIGNS = 10
+PEOPLE, ROWS = 1_000_000, 10_000_000
 #: Bytes of disk for a row of the ledger, its indexes and the log, generously.
 BYTES_PER_ROW = 1200
 
 
 def main() -> None:
     parser = command_line.parser(__doc__)
-    parser.add_argument("--people", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=1, help="of the build")
-    parser.add_argument("--rows", type=int, default=10_000_000, help="of the table of claims")
-    parser.add_argument("--claims", type=int, default=100_000, help="rows claimed from it")
-    parser.add_argument("--messages", type=int, default=5_000, help="sent before memory is read")
+    parser.add_argument("--people", type=command_line.count, default=PEOPLE)
+    parser.add_argument(
+        "--rounds", type=command_line.count, default=3, help="of build and of memory"
+    )
+    parser.add_argument(
+        "--part-seconds",
+        type=command_line.duration,
+        default=120.0,
+        help="for build and for memory: fewer rounds rather than more",
+    )
+    parser.add_argument(
+        "--rows", type=command_line.count, default=ROWS, help="of the table of claims"
+    )
+    parser.add_argument(
+        "--claims", type=command_line.count, default=100_000, help="rows claimed from it"
+    )
+    parser.add_argument(
+        "--messages", type=command_line.count, default=5_000, help="sent before memory is read"
+    )
     parser.add_argument("--parts", default=",".join(PARTS))
-    options = command_line.parse(parser, people=20_000, rows=100_000, claims=5_000, messages=1_000)
+    options = command_line.parse(
+        parser, people=20_000, rows=100_000, claims=5_000, messages=1_000, rounds=1
+    )
     options.parts = [part for part in options.parts.split(",") if part]
     if wrong := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(wrong))}; there are: {', '.join(PARTS)}")
@@ -82,9 +102,20 @@ def run(options: argparse.Namespace, server: Cluster) -> None:
                 run_claim(few, every, options, server)
 
 
+def rounds(options: argparse.Namespace) -> Iterator[int]:
+    """The numbers of the rounds from 1, the next only if it is likely to end in time."""
+    started = time.monotonic()
+    for number in range(1, options.rounds + 1):
+        spent = time.monotonic() - started
+        if number > 1 and spent * number / (number - 1) > options.part_seconds:
+            print(f"no time for round {number}", flush=True)
+            return
+        yield number
+
+
 def run_build(every: Segment, options: argparse.Namespace) -> None:
     raw, ours, cpu = [], [], []
-    for _ in range(options.rounds):
+    for _ in rounds(options):
         seconds, busy = build.raw(every)
         raw.append(seconds)
         ours.append(build.ours(every, options.people))
@@ -100,27 +131,34 @@ def run_build(every: Segment, options: argparse.Namespace) -> None:
     figures.tell(
         "build",
         table.ratio(raw, [found.whole for found in ours]),
-        f"{options.people:,} sends, {options.people / table.median(o.whole for o in ours):,.0f} "
-        f"a second, {options.rounds} rounds; by processor time {table.median(cpu):.2f}",
+        f"{options.people / table.median(o.whole for o in ours):,.0f} a second; "
+        f"by processor time {table.median(cpu):.2f}",
+        table.Extent(len(raw), f"{options.people:,} sends", smaller=options.people < PEOPLE),
     )
 
 
 def run_memory(few: Segment, every: Segment, options: argparse.Namespace, server: Cluster) -> None:
+    small: list[float] = []
+    big: list[float] = []
     with sink.running() as relay:
-        used = {}
-        for segment in (few, every):
-            number = campaign.approved(segment).pk
-            used[segment.slug] = memory.peak(
-                server.url(), relay.email_url, number, min(options.messages, FEW)
+        for _ in rounds(options):
+            for segment, used in ((few, small), (every, big)):
+                number = campaign.approved(segment).pk
+                used.append(
+                    memory.peak(server.url(), relay.email_url, number, min(options.messages, FEW))
+                )
+                ledger_table.empty()
+            print(
+                f"memory of a sender: {small[-1] / 1e6:.1f} MB with {FEW:,} people, "
+                f"{big[-1] / 1e6:.1f} MB with {options.people:,}: {big[-1] / small[-1]:.3f}x",
+                flush=True,
             )
-            ledger_table.empty()
-    small, big = used["few"], used["all"]
-    print(
-        f"memory of a sender: {small / 1e6:.1f} MB with {FEW:,} people, "
-        f"{big / 1e6:.1f} MB with {options.people:,}: {big / small:.3f}x",
-        flush=True,
+    figures.tell(
+        "memory",
+        table.ratio(big, small),
+        f"{table.median(big) / 1e6:.0f} MB",
+        table.Extent(len(big), f"{options.people:,} people", smaller=options.people < PEOPLE),
     )
-    figures.tell("memory", big / small, f"{options.people:,} people, {big / 1e6:.0f} MB")
 
 
 def run_campaigns(few: Segment) -> None:
@@ -133,7 +171,10 @@ def run_campaigns(few: Segment) -> None:
         flush=True,
     )
     figures.tell(
-        "campaigns", table.median(seconds), f"claim p50 in seconds, {len(many):,} campaigns at once"
+        "campaigns",
+        table.median(seconds),
+        f"claim p50 in seconds, {number} claims",
+        table.Extent(1, f"{len(many):,} campaigns at once"),
     )
     ledger_table.empty()
 
@@ -157,7 +198,12 @@ def run_claim(few: Segment, every: Segment, options: argparse.Namespace, server:
         f"{times:.2f}x",
         flush=True,
     )
-    figures.tell("claim", times, f"{options.rows:,} rows, p50 {milliseconds(seconds)}")
+    figures.tell(
+        "claim",
+        times,
+        f"p50 {milliseconds(seconds)} of {len(seconds):,} claims from a table made once",
+        table.Extent(1, f"{options.rows:,} rows", smaller=options.rows < ROWS),
+    )
 
 
 def fresh(few: Segment) -> list[float]:

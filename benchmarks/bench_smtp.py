@@ -29,12 +29,13 @@ def main() -> None:
     from benchmarks.harness import command_line, sink, timing
 
     parser = command_line.parser(__doc__)
-    parser.add_argument("--messages", type=int, default=20_000)
-    parser.add_argument("--size", type=int, default=6_000, help="bytes of a message")
+    parser.add_argument("--messages", type=command_line.count, default=20_000)
+    parser.add_argument("--rounds", type=command_line.count, default=3)
+    parser.add_argument("--size", type=command_line.count, default=6_000, help="bytes of a message")
     parser.add_argument("--threads", default="1,8", help="one run for each of these numbers")
     parser.add_argument("--latency", type=float, help="of our own sink, for DATA and for BDAT")
     parser.add_argument("--profile", action="store_true", help="profile a run with one thread")
-    options = command_line.parse(parser, messages=1_000)
+    options = command_line.parse(parser, messages=1_000, rounds=1)
     timing.stop_like_ctrl_c()
 
     from django.conf import settings
@@ -58,16 +59,20 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, port: int, chunking: bool, way: str) -> None:
-    from benchmarks.harness import figures
+    from benchmarks.harness import figures, table
 
     for threads in [int(number) for number in options.threads.split(",")]:
         data = message(options.size)
-        seconds, cpu = measure(port, threads, options.messages, data, chunking)
-        rate, each = options.messages / seconds, cpu / options.messages * 1e6
+        took = [
+            measure(port, threads, options.messages, data, chunking) for _ in range(options.rounds)
+        ]
+        rate = options.messages / table.median(seconds for seconds, _ in took)
+        each = table.median(cpu for _, cpu in took) / options.messages * 1e6
         print(f"{way}{threads:>3} threads  {rate:8.0f} messages/s  {each:6.1f} us of CPU a message")
         if not way:
             key = f"smtp_cpu_{threads}_threads"
-            figures.tell(key, each, f"us of CPU a message, {rate:.0f} messages/s")
+            extent = table.Extent(options.rounds, f"{options.messages:,} messages")
+            figures.tell(key, each, f"us of CPU a message, {rate:.0f} messages/s", extent)
 
 
 def message(size: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import math
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,28 @@ def parse(
 
         figures.write_to(Path(options.figures))
     return options
+
+
+def count(text: str) -> int:
+    """A number of things, 1 at least: argparse's ``type``."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
+    return number
+
+
+def duration(text: str) -> float:
+    """Seconds or minutes above 0: argparse's ``type``."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
 
 
 @functools.cache

@@ -35,7 +35,8 @@ def python_for(peer: str, least: tuple[int, int]) -> Path:
     python = folder / "bin" / "python"
     if not (folder / ".complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        print(f"installing {peer} into var/bench ...", file=sys.stderr, flush=True)
+        # One write: others install at the same time.
+        sys.stderr.write(f"installing {peer} into var/bench ...\n")
         _call([base, "-m", "venv", str(folder)], peer)
         quiet = ["--quiet", "--disable-pip-version-check"]
         _call([str(python), "-m", "pip", "install", *quiet, "-r", str(pins)], peer)

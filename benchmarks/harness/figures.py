@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from .table import Extent
 
 _file: list[Path] = []
 
 
 @dataclass
 class Found:
-    """By key: numbers, how they were come by, and tables (a heading first). And sentences about
-    what could not be measured."""
+    """By key: numbers, how they were come by, what they rest on, and tables (a heading first).
+    And sentences about what could not be measured."""
 
     reached: dict[str, float] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    extents: dict[str, Extent] = field(default_factory=dict)
     tables: dict[str, list[list[str]]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
@@ -31,6 +34,7 @@ class Found:
             else:
                 self.reached[entry["key"]] = entry["value"]
                 self.notes[entry["key"]] = entry["note"]
+                self.extents[entry["key"]] = Extent(**entry["extent"])
 
 
 def write_to(path: Path | None) -> None:
@@ -38,9 +42,9 @@ def write_to(path: Path | None) -> None:
     _file[:] = [] if path is None else [path]
 
 
-def tell(key: str, value: float, note: str = "") -> None:
+def tell(key: str, value: float, note: str = "", extent: Extent | None = None) -> None:
     """``key`` is one of ``table.TARGETS``, or a name of its own."""
-    _append({"key": key, "value": value, "note": note})
+    _append({"key": key, "value": value, "note": note, "extent": asdict(extent or Extent())})
 
 
 def tell_table(key: str, rows: Sequence[Sequence[str]]) -> None:

@@ -11,7 +11,8 @@ HEAD = """# Results of the benchmarks
 
 Written by `make bench`, never by hand. Ratios mean something on any machine, absolute figures on
 this one only; sink, database and senders share its cores. What each benchmark does is in
-[README.md](README.md).
+[README.md](README.md). A verdict is marked when it rests on fewer than three runs or on a smaller
+size than was meant.
 """
 
 
@@ -22,13 +23,17 @@ def document(
 ) -> str:
     """The whole file; ``commands`` are each command with its seconds and how it ended."""
     parts = [HEAD]
-    parts += ["## The issue's table\n", table.markdown(table.score(found.reached, found.notes)), ""]
+    score = table.score(found.reached, found.notes, found.extents)
+    parts += ["## The targets\n", table.markdown(score), ""]
     for name, rows in found.tables.items():
         parts += [f"## {name}\n", table.markdown(rows), ""]
     more = [key for key in found.reached if key not in {t.key for t in table.TARGETS}]
     if more:
-        rows = [["figure", "value", "how"]]
-        rows += [[key, f"{found.reached[key]:.3g}", found.notes[key]] for key in more]
+        rows = [["figure", "value", "runs", "size", "how"]]
+        for key in more:
+            extent = found.extents.get(key, table.Extent())
+            value = f"{found.reached[key]:.3g}"
+            rows.append([key, value, str(extent.runs), extent.size, found.notes[key]])
         parts += ["## More figures\n", table.markdown(rows), ""]
     if found.left_out:
         parts += ["## Not measured\n", *(f"- {sentence}" for sentence in found.left_out), ""]

@@ -22,7 +22,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the issue asks: ``least`` at least (or at most), and better: the ``climb``."""
+    """What is asked: ``least`` at least (or at most), and better: the ``climb``."""
 
     key: str
     what: str
@@ -36,6 +36,32 @@ class Target:
 
     def bound(self, limit: float) -> str:
         return f"{'at most' if self.at_most else 'at least'} {limit:g}{self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a figure rests on: runs, their size in words, whether it is less than was meant."""
+
+    runs: int = 1
+    size: str = ""
+    smaller: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What a verdict must not hide; nothing when there were ``ENOUGH`` runs of full size."""
+        marks = [plural(self.runs, "run")] * (self.runs < ENOUGH) + ["smaller"] * self.smaller
+        return f" ({', '.join(marks)})" if marks else ""
+
+
+#: Runs whose median is worth a verdict.
+ENOUGH = 3
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {_PLURALS.get(noun, noun + 's')}"
+
+
+_PLURALS = {"process": "processes"}
 
 
 TARGETS = (
@@ -103,19 +129,29 @@ def verdict(target: Target, reached: float | None) -> str:
 
 
 def score(
-    reached: Mapping[str, float], notes: Mapping[str, str], targets: Sequence[Target] = TARGETS
+    reached: Mapping[str, float],
+    notes: Mapping[str, str],
+    extents: Mapping[str, Extent],
+    targets: Sequence[Target] = TARGETS,
+    *,
+    quick: bool = False,
 ) -> list[list[str]]:
-    """The issue's table, a heading and a row for each target; ``notes`` say how it was measured."""
-    rows = [["what", "target", "climb", "reached", "verdict", "how"]]
+    """The targets, a heading and a row for each; ``notes`` say how it was measured. ``quick``: of
+    small numbers nothing is concluded, and no peer's settings were tried."""
+    rows = [["what", "target", "climb", "reached", "verdict", "runs", "size", "how"]]
     for target in targets:
         found = reached.get(target.key)
+        extent = extents.get(target.key, Extent())
+        judged = verdict(target, found) + (extent.mark if found is not None else "")
         rows.append(
             [
-                target.what,
+                target.what.replace("'s best setting", "") if quick else target.what,
                 target.bound(target.least),
                 f"{target.climb:g}{target.unit}",
                 "" if found is None else f"{found:.3g}{target.unit}",
-                verdict(target, found),
+                "-" if quick else judged,
+                "" if found is None else str(extent.runs),
+                extent.size,
                 notes.get(target.key, ""),
             ]
         )

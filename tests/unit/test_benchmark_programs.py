@@ -11,6 +11,7 @@ import time
 import psutil
 import pytest
 
+from benchmarks.__main__ import PARTS, Part
 from benchmarks.harness import command_line, timing
 from benchmarks.harness.contestants import PEERS, told
 from benchmarks.harness.environments import PINS
@@ -88,6 +89,28 @@ def test_quick_changes_what_was_not_given(arguments: list[str], people: int, rou
     options = command_line.parse(parser, arguments, people=500, rounds=1)
 
     assert (options.people, options.rounds) == (people, rounds)
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "many", ""])
+def test_a_number_of_nothing_is_refused_in_a_line(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = command_line.parser("Something.")
+    parser.add_argument("--rounds", type=command_line.count)
+
+    with pytest.raises(SystemExit):
+        command_line.parse(parser, ["--rounds", text])
+
+    assert f"--rounds: {text!r} is not a number of 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_a_quick_part_keeps_its_own_sizes(part: Part) -> None:
+    quick = part.with_options(quick=True)
+
+    assert quick[-1] == "--quick"
+    assert not {"--rows", "--people"} & set(quick)
+    assert part.with_options(quick=False) == list(part.arguments)
 
 
 def test_a_setting_in_words() -> None:

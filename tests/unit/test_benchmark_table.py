@@ -1,4 +1,4 @@
-"""The benchmarks' sums: medians, ratios by round, tables, the verdict on the issue's targets."""
+"""The benchmarks' sums: medians, ratios by round, tables, the verdict on the targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.harness import contest, figures, results, table
 from benchmarks.harness.contest import Round
-from benchmarks.harness.table import Target
+from benchmarks.harness.table import Extent, Target
 from benchmarks.harness.timing import Took
 from benchmarks.profile_drain import count, report, working
 
@@ -53,12 +53,54 @@ def test_every_climb_is_beyond_what_is_asked_at_least() -> None:
 
 
 def test_the_score_has_a_row_for_each_target_and_says_what_is_missing() -> None:
-    rows = table.score({"drain": 0.4123}, {"drain": "50,000 people"}, (AT_LEAST, AT_MOST))
+    extents = {"drain": Extent(3, "50,000 people")}
+
+    rows = table.score({"drain": 0.4123}, {"drain": "how"}, extents, (AT_LEAST, AT_MOST))
 
     assert rows[1:] == [
-        ["a drain", "at least 0.3", "0.5", "0.412", "reached", "50,000 people"],
-        ["a claim", "at most 2x", "1.3x", "", "not measured", ""],
+        ["a drain", "at least 0.3", "0.5", "0.412", "reached", "3", "50,000 people", "how"],
+        ["a claim", "at most 2x", "1.3x", "", "not measured", "", "", ""],
     ]
+
+
+@pytest.mark.parametrize(
+    ("extent", "expected"),
+    [
+        (Extent(3, "all"), "climbed"),
+        (Extent(1, "all"), "climbed (1 run)"),
+        (Extent(2, "few", smaller=True), "climbed (2 runs, smaller)"),
+        (Extent(3, "few", smaller=True), "climbed (smaller)"),
+        (None, "climbed (1 run)"),
+    ],
+)
+def test_a_verdict_on_few_runs_or_a_smaller_size_is_marked(
+    extent: Extent | None, expected: str
+) -> None:
+    extents = {} if extent is None else {"drain": extent}
+
+    rows = table.score({"drain": 0.6}, {}, extents, (AT_LEAST,))
+
+    assert rows[1][4] == expected
+
+
+def test_of_small_numbers_nothing_is_concluded() -> None:
+    rows = table.score({"post_office": 9.0}, {}, {"post_office": Extent(1)}, quick=True)
+
+    assert {row[4] for row in rows[1:]} == {"-"}
+    assert not any("best" in row[0] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "expected"),
+    [
+        (1, "round", "1 round"),
+        (3, "round", "3 rounds"),
+        (1, "process", "1 process"),
+        (2, "process", "2 processes"),
+    ],
+)
+def test_a_number_of_things(number: int, noun: str, expected: str) -> None:
+    assert table.plural(number, noun) == expected
 
 
 def test_a_table_of_text_has_numbers_to_the_right() -> None:
@@ -158,7 +200,7 @@ def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
     found = figures.Found()
     figures.write_to(path)
     try:
-        figures.tell("drain", 0.41, "how")
+        figures.tell("drain", 0.41, "how", Extent(3, "50,000 people", smaller=True))
         figures.tell_table("drain", [["a"], ["1"]])
         figures.tell_left_out("a peer: no Python")
     finally:
@@ -169,19 +211,23 @@ def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
 
     assert found.reached == {"drain": 0.41}
     assert found.notes == {"drain": "how"}
+    assert found.extents == {"drain": Extent(3, "50,000 people", smaller=True)}
     assert found.tables == {"drain": [["a"], ["1"]]}
     assert found.left_out == ["a peer: no Python"]
 
 
 def test_the_document_says_what_was_reached_left_out_and_run() -> None:
     found = figures.Found(
-        {"drain": 0.6, "compose": 0.12}, {"drain": "how", "compose": "so"}, left_out=["scale: no."]
+        {"drain": 0.6, "compose": 0.12},
+        {"drain": "how", "compose": "so"},
+        {"drain": Extent(3, "9 people"), "compose": Extent(5, "7 messages")},
+        left_out=["scale: no."],
     )
 
     text = results.document(found, {"cores": "2"}, [("python -m benchmarks.bench_drain", 61.4, "")])
 
-    assert "| at least 0.3 | 0.5 | 0.6 | climbed | how |" in text
-    assert "| compose | 0.12 | so |" in text
+    assert "| at least 0.3 | 0.5 | 0.6 | climbed | 3 | 9 people | how |" in text
+    assert "| compose | 0.12 | 5 | 7 messages | so |" in text
     assert "- scale: no." in text
     assert "| cores | 2 |" in text
     assert "python -m benchmarks.bench_drain    # 61 s\n" in text
