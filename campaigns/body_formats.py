@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain, pairwise
 
 DOCUMENT = """<!doctype html>
 <html>
@@ -41,6 +44,44 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)")
 _IN_TAG = re.compile(r"[\"'>]|/>")
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
 _VOID |= {"track", "wbr"}
+
+#: The same for inlining, which recurses too; real mail is far below.
+MAX_INLINE_DEPTH = 100
+# Bounds that keep inlining to seconds and megabytes: characters of formatting elements that are
+# opened again, steps of setting declarations, characters of style sheets copied.
+_MAX_REPEATED = 50_000_000
+_MAX_DECLARED = 2_000_000_000
+_MAX_COPIED = 100_000_000
+# One tag or comment. No quantifier gives back what it took: hostile text costs one look.
+_ATTRIBUTES = (
+    r"""(?:[\s/]++[^\s"'<>/=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=`]++))?+"""
+    r"""|(?<=["'])[^\s"'<>/=]++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+[\s/]*+"""
+)
+_MARKUP = re.compile(
+    rf"<!--(?!-?>)(?P<comment>.*?)-->|<(?P<close>/?)(?P<name>[A-Za-z][\w:-]*+)(?P<rest>{_ATTRIBUTES})>",
+    re.DOTALL,
+)
+_MARKUP_START = re.compile(r"<(?=[A-Za-z/!?])")
+_ATTRIBUTE_VALUE = re.compile(r"""=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>=`]+)""")
+_ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>=`]+)""")
+_STYLE_ATTRIBUTE = re.compile(r' style="[^"]*"')
+_STYLE = re.compile(r"<style\b", re.IGNORECASE)
+_MEDIA = re.compile(r"\smedia\s*=\s*(?![\"']?(?:all|screen)[\"']?(?:\s|$))", re.IGNORECASE)
+# css_inline does not look at media="print"; the second attribute tells our mark from an author's.
+_NOT_NOW = ' data-css-inline="ignore" data-not-inlined="1"'
+_NOT_NOW_MADE = re.compile(
+    r' data-(?:css-inline="ignore" data-not-inlined="1"|not-inlined="1" data-css-inline="ignore")'
+)
+_DOCTYPE = re.compile(r"\s*(<!doctype\b[^>]*>)", re.IGNORECASE)
+_RAW_TEXT = {"style", "script", "title", "textarea"}
+# Inside these, what is a tag and what is text depends on more than the text.
+_UNCERTAIN = {"svg", "math", "noscript", "noembed", "noframes", "iframe", "xmp", "plaintext"}
+_UNCERTAIN |= {"template", "select", "frameset"}
+# A parser opens these again in each block after the one in which they were not closed.
+_FORMATTING = {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike"}
+_FORMATTING |= {"strong", "tt", "u"}
+# A parser adds these where they are left out.
+_IMPLIED = {"html", "head", "body", "tbody"}
 
 
 class FormatError(ValueError):
@@ -80,6 +121,70 @@ def from_mjml(source: str) -> str:
         return str(mjml2html(source, fonts={}))
     except ValueError as error:
         raise FormatError(f"MJML: {error}.") from error
+
+
+def inlined(document: str, block: str, show: Callable[[str], str]) -> str:
+    """The document with the rules of its style elements in style attributes too.
+
+    Many mail programs drop ``<style>``. The elements stay for those that do not: media queries
+    and ``:hover`` can't be inlined. Nothing is loaded: ``<link>`` and ``@import`` are left alone.
+
+    ``block`` is a pattern of hidden words and ``show`` gives the tag of one. The document is
+    returned as it is without a style element, without the extra, and whenever inlining is not
+    certain to be harmless:
+
+    - the parser would move, lose or split a merge tag (``{% if %}`` between table rows), or
+      close an element on the other side of one;
+    - a style sheet, a class or an id depends on a merge tag;
+    - the markup can be read in two ways, or a parser that writes down what it read makes
+      another document of it;
+    - the CSS of a style attribute can't be read;
+    - it would take too long, or the parser's recursion too deep.
+    """
+    if not _STYLE.search(document):
+        return document
+    try:
+        from css_inline import CSSInliner, InlineError
+    except ImportError:
+        return document
+    before = _Markup(document, block, show)
+    if not before.certain or not before.sheets:
+        return document
+    inliner = partial(
+        CSSInliner, keep_style_tags=True, keep_link_tags=True, load_remote_stylesheets=False
+    )
+    try:
+        # What the parser alone changes, to compare with.
+        parse = inliner(inline_style_tags=False).inline
+        parsed = parse(before.marked)
+        if _too_much(before.sheets, parsed):
+            return document
+        if parse(parsed) != parsed:
+            # Such as a list in a row of a table: written down, it is another document.
+            return document
+        made = inliner().inline(before.marked)
+    except InlineError:
+        # The message is about inlining alone; mail programs read the document nevertheless.
+        return document
+    words = _any_word(block)
+    blocks = re.compile(block)
+    unharmed = (
+        words.findall(before.marked) == words.findall(parsed)
+        and blocks.findall(parsed) == blocks.findall(made)
+        and _STYLE_ATTRIBUTE.sub("", parsed) == _STYLE_ATTRIBUTE.sub("", made)
+    )
+    if not unharmed:
+        return document
+    made = _NOT_NOW_MADE.sub("", made)
+    if words.search(document):
+        after = _Markup(made, block, show)
+        if not after.certain or before.places() != after.places():
+            return document
+    doctype = _DOCTYPE.match(document)
+    if doctype:
+        # The parser forgets which one it was, and a mail program's layout depends on it.
+        made = doctype[1] + "\n" + made.removeprefix("<!DOCTYPE html>")
+    return made
 
 
 def with_preheader(document: str, preheader: str) -> str:
@@ -123,3 +228,148 @@ def _end_of_tag(source: str, at: int) -> tuple[int, bool]:
         if not at:
             raise FormatError("A quotation mark inside a tag is not closed.")
     raise FormatError("A tag is not closed.")
+
+
+class _Markup:
+    """The tags of an HTML document, if they can be told for certain.
+
+    ``certain`` is false for what a parser might read in another way, and for what would cost
+    it too much: then nothing else here means anything.
+    """
+
+    def __init__(self, document: str, block: str, show: Callable[[str], str]) -> None:
+        self.certain = False
+        #: The CSS of the style elements.
+        self.sheets = ""
+        #: The document, with style sheets for some media only marked as not to be inlined.
+        self.marked = document
+        # Tags between hidden words: names, closing ones with a slash.
+        self._runs: list[list[str]] = [[]]
+        # The runs after which a block word stands.
+        self._blocks: list[int] = []
+        self._block = re.compile(block)
+        self._word = _any_word(block)
+        self._show = show
+        self._ifs = 0
+        self.certain = self._read(document)
+
+    def places(self) -> tuple[list[list[str]], list[list[str]]]:
+        """Where the hidden words are: what opens between them (one that was moved out of a table
+        is before other tags), and what ``{% if %}`` leaves open and closed."""
+        opened = [[tag for tag in run if tag[0] != "/"] for run in self._runs]
+        between = [
+            _effect(chain.from_iterable(self._runs[start + 1 : end + 1]))
+            for start, end in pairwise([-1, *self._blocks, len(self._runs) - 1])
+        ]
+        return opened, between
+
+    def _read(self, document: str) -> bool:
+        doctype = _DOCTYPE.match(document)
+        at = upto = doctype.end() if doctype else 0
+        open_: list[tuple[str, int]] = []
+        tags = repeated = most_repeated = 0
+        marks: list[int] = []
+        while start := _MARKUP_START.search(document, at):
+            found = _MARKUP.match(document, start.start())
+            if not found:
+                return False
+            self._text(document[upto : found.start()])
+            at = upto = found.end()
+            if found["name"] is None:
+                if "--!>" in found["comment"]:
+                    return False
+                self._text(found["comment"])
+                continue
+            name, rest = found["name"].lower(), found["rest"]
+            if name in _UNCERTAIN or self._word.search(name):
+                return False
+            if self._word.search(rest) and not self._attributes_certain(rest):
+                return False
+            if name not in _VOID and name not in _IMPLIED:
+                self._runs[-1].append(f"/{name}" if found["close"] else name)
+            tags += 1
+            cost = len(found[0]) + 30 if name in _FORMATTING else 0
+            if found["close"]:
+                if open_ and open_[-1][0] == name:
+                    repeated -= open_.pop()[1]
+                continue
+            if name in _RAW_TEXT:
+                end = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(document, at)
+                if not end:
+                    return False
+                text = document[at : end.start()]
+                if name == "script" and "<!--" in text:
+                    return False
+                if name == "style":
+                    # Rules that only some get can't be inlined for all.
+                    if self._block.search(text) or self._ifs:
+                        return False
+                    if _MEDIA.search(rest):
+                        marks.append(found.end("name"))
+                    else:
+                        self.sheets += text
+                else:
+                    self._text(text)
+                at = upto = end.start()
+            # <p> and <li> end one that was left open.
+            left_open = name in ("p", "li") and open_ and open_[-1][0] == name
+            if name not in _VOID and not left_open:
+                open_.append((name, cost))
+                repeated += cost
+                most_repeated = max(most_repeated, repeated)
+                if len(open_) > MAX_INLINE_DEPTH:
+                    return False
+        self._text(document[upto:])
+        ends = [0, *marks, len(document)]
+        self.marked = _NOT_NOW.join(document[start:end] for start, end in pairwise(ends))
+        return most_repeated * tags <= _MAX_REPEATED
+
+    def _text(self, text: str) -> None:
+        """Note the words between two tags."""
+        for word in self._word.findall(text):
+            if self._block.fullmatch(word):
+                self._blocks.append(len(self._runs) - 1)
+                name = self._show(word).strip("{% ").partition(" ")[0]
+                self._ifs += {"if": 1, "endif": -1}.get(name, 0)
+            self._runs.append([])
+
+    def _attributes_certain(self, rest: str) -> bool:
+        """Whether words are inside of values, and decide neither on rules nor on their order."""
+        if self._word.search(_ATTRIBUTE_VALUE.sub("=", rest)):
+            return False
+        for name, value in _ATTRIBUTE.findall(rest):
+            if name.lower() in ("class", "id") and self._word.search(value):
+                return False
+            # Not in quotation marks, the value would end elsewhere without the {% if %}.
+            if (name.lower() == "style" or value[0] not in "\"'") and self._block.search(value):
+                return False
+        return True
+
+
+def _any_word(block: str) -> re.Pattern[str]:
+    """Any hidden word: ``MergeTags`` writes "v" for ``{{ }}`` where it writes "b" for blocks."""
+    return re.compile(block.replace(r"b\d", r"[bv]\d"))
+
+
+def _effect(run: Iterable[str]) -> list[str]:
+    """The closing and opening tags that have no partner among these."""
+    left: list[str] = []
+    for tag in run:
+        if left and tag == f"/{left[-1]}":
+            left.pop()
+        else:
+            left.append(tag)
+    return left
+
+
+def _too_much(sheets: str, parsed: str) -> bool:
+    """Whether style sheets would take long to apply or grow the document beyond measure."""
+    rules = sum(sheets.count(sign) for sign in ":{,")
+    elements = parsed.count("<")
+    # Each declaration is compared with those that its element already has.
+    if rules * (rules * elements + parsed.count(":")) > _MAX_DECLARED:
+        return True
+    if len(sheets) * elements > _MAX_COPIED:
+        return True
+    # These look at every sibling of every sibling.
+    return elements > 4000 and bool(re.search(r"~(?!=)|:has\(", sheets))

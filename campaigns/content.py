@@ -224,9 +224,20 @@ def _html(draft: Draft, *, bulk: bool) -> str:
         document = formats[draft.body_format]()
     except body_formats.FormatError as error:
         raise ContentError("body", str(error)) from error
-    if draft.preheader:
-        document = body_formats.with_preheader(document, tags.hide(draft.preheader))
-    html = tags.show(document)
+    inlined = body_formats.inlined(document, tags.block, tags.show)
+    preheader = tags.hide(draft.preheader)
+    if preheader:
+        document = body_formats.with_preheader(document, preheader)
+        inlined = body_formats.with_preheader(inlined, preheader)
+    try:
+        return _html_with_footer(draft, tags.show(inlined), bulk=bulk)
+    except ContentError:
+        # Inlining can make a document too long; it goes out as it was written.
+        return _html_with_footer(draft, tags.show(document), bulk=bulk)
+
+
+def _html_with_footer(draft: Draft, html: str, *, bulk: bool) -> str:
+    """The HTML, checked, with what a bulk message must say and this one does not."""
     compiled = _checked("body", html, html=True)
     missing = _missing(draft, compiled) if bulk else frozenset()
     if missing:
