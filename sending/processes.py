@@ -161,6 +161,8 @@ class Supervisor:
             if not running and (self._stopping or all(p.over for p in self._processes)):
                 break
             self._wait()
+        self.totals.ending = True  # the last figures are shown at any rate, however soon they come
+        watch(self.totals)
         self._close()
         log.info("all processes have ended", extra={"event": "processes_ended", **self._rows()})
         return exit_code(

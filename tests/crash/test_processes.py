@@ -355,7 +355,7 @@ def test_a_terminal_shows_one_bar_for_all(
     text = drawn.decode()
     assert parent.wait(60) == 0, text
     assert check(campaign, relay.accepted(), doubt_at_most=0, people=200)["sent"] == 200
-    assert "2 processes: 200 sent" in text
+    assert "2 processes: 200 sent" in text, text
     # Whole lines of the children, above the bar.
     whole = r'\d\dZ INFO sender_stopped worker=\d+ rows_sent=[^"\r\n]*"sender stopped"\r\n'
     assert len(re.findall(whole, text)) == PROCESSES, text
