@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain, pairwise
+
+from .merge_tags import MergeTags
 
 DOCUMENT = """<!doctype html>
 <html>
@@ -123,15 +125,14 @@ def from_mjml(source: str) -> str:
         raise FormatError(f"MJML: {error}.") from error
 
 
-def inlined(document: str, block: str, show: Callable[[str], str]) -> str:
+def inlined(document: str, tags: MergeTags) -> str:
     """The document with the rules of its style elements in style attributes too.
 
     Many mail programs drop ``<style>``. The elements stay for those that do not: media queries
     and ``:hover`` can't be inlined. Nothing is loaded: ``<link>`` and ``@import`` are left alone.
 
-    ``block`` is a pattern of hidden words and ``show`` gives the tag of one. The document is
-    returned as it is without a style element, without the extra, and whenever inlining is not
-    certain to be harmless:
+    ``tags`` are those that are hidden in it. The document is returned as it is without a style
+    element, without the extra, and whenever inlining is not certain to be harmless:
 
     - the parser would move, lose or split a merge tag (``{% if %}`` between table rows), or
       close an element on the other side of one;
@@ -147,7 +148,7 @@ def inlined(document: str, block: str, show: Callable[[str], str]) -> str:
         from css_inline import CSSInliner, InlineError
     except ImportError:
         return document
-    before = _Markup(document, block, show)
+    before = _Markup(document, tags)
     if not before.certain or not before.sheets:
         return document
     inliner = partial(
@@ -166,8 +167,7 @@ def inlined(document: str, block: str, show: Callable[[str], str]) -> str:
     except InlineError:
         # The message is about inlining alone; mail programs read the document nevertheless.
         return document
-    words = _any_word(block)
-    blocks = re.compile(block)
+    words, blocks = re.compile(tags.word), re.compile(tags.block)
     unharmed = (
         words.findall(before.marked) == words.findall(parsed)
         and blocks.findall(parsed) == blocks.findall(made)
@@ -177,7 +177,7 @@ def inlined(document: str, block: str, show: Callable[[str], str]) -> str:
         return document
     made = _NOT_NOW_MADE.sub("", made)
     if words.search(document):
-        after = _Markup(made, block, show)
+        after = _Markup(made, tags)
         if not after.certain or before.places() != after.places():
             return document
     doctype = _DOCTYPE.match(document)
@@ -237,7 +237,7 @@ class _Markup:
     it too much: then nothing else here means anything.
     """
 
-    def __init__(self, document: str, block: str, show: Callable[[str], str]) -> None:
+    def __init__(self, document: str, tags: MergeTags) -> None:
         self.certain = False
         #: The CSS of the style elements.
         self.sheets = ""
@@ -247,9 +247,9 @@ class _Markup:
         self._runs: list[list[str]] = [[]]
         # The runs after which a block word stands.
         self._blocks: list[int] = []
-        self._block = re.compile(block)
-        self._word = _any_word(block)
-        self._show = show
+        self._block = re.compile(tags.block)
+        self._word = re.compile(tags.word)
+        self._show = tags.show
         self._ifs = 0
         self.certain = self._read(document)
 
@@ -344,11 +344,6 @@ class _Markup:
             if (name.lower() == "style" or value[0] not in "\"'") and self._block.search(value):
                 return False
         return True
-
-
-def _any_word(block: str) -> re.Pattern[str]:
-    """Any hidden word: ``MergeTags`` writes "v" for ``{{ }}`` where it writes "b" for blocks."""
-    return re.compile(block.replace(r"b\d", r"[bv]\d"))
 
 
 def _effect(run: Iterable[str]) -> list[str]:

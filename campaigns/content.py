@@ -224,7 +224,7 @@ def _html(draft: Draft, *, bulk: bool) -> str:
         document = formats[draft.body_format]()
     except body_formats.FormatError as error:
         raise ContentError("body", str(error)) from error
-    inlined = body_formats.inlined(document, tags.block, tags.show)
+    inlined = body_formats.inlined(document, tags)
     preheader = tags.hide(draft.preheader)
     if preheader:
         document = body_formats.with_preheader(document, preheader)

@@ -47,6 +47,11 @@ WHERE NOT pg_try_advisory_xact_lock_shared(gate)"""
 _EXCLUSIVE = "SELECT pg_advisory_xact_lock(%s)"
 
 
+def is_lock_timeout(error: BaseException) -> bool:
+    """Whether somebody else's lock was waited for too long: the database is there all the same."""
+    return getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE
+
+
 def key(campaign_id: int) -> int:
     """The advisory lock key of a campaign's gate."""
     return _NAMESPACE | (campaign_id & _ID_MASK)
@@ -75,6 +80,6 @@ def enter_exclusive(cursor: Any, campaign_id: int, *, worker: bool = False) -> N
     try:
         cursor.execute(_EXCLUSIVE, [key(campaign_id)])
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE:
+        if is_lock_timeout(error):
             raise GateBusy from error
         raise

@@ -21,7 +21,8 @@ class MergeTags:
         while any(self._stem in text for text in avoid):
             self._stem += "q"
         self._tags: list[str] = []
-        self._word = re.compile(rf"{self._stem}[bv](\d{{5}})z")
+        #: A word that stands for any tag.
+        self.word = rf"{self._stem}[bv]\d{{5}}z"
         #: A word that stands for ``{% ... %}``.
         self.block = rf"{self._stem}b\d{{5}}z"
 
@@ -40,4 +41,4 @@ class MergeTags:
 
     def show(self, hidden: str) -> str:
         """The tags back in their places."""
-        return self._word.sub(lambda match: self._tags[int(match[1])], hidden)
+        return re.sub(self.word, lambda match: self._tags[int(match[0][-6:-1])], hidden)

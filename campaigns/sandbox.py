@@ -29,9 +29,7 @@ from django.template.base import (
 from django.template.defaulttags import IfNode
 
 from .sandbox_run import (
-    MAX_FILTERS,
     MAX_OUTPUT,
-    MAX_TAG_LENGTH,
     MAX_VALUE,
     MAX_WORK,
     Data,
@@ -49,10 +47,8 @@ from .sandbox_run import (
 )
 
 __all__ = [
-    "MAX_FILTERS",
     "MAX_OUTPUT",
     "MAX_SOURCE",
-    "MAX_TAG_LENGTH",
     "MAX_VALUE",
     "MAX_WORK",
     "Compiled",

@@ -31,8 +31,6 @@ log = logging.getLogger("sendonce.sender")
 LOST = (OperationalError, InterfaceError)
 #: The SQLSTATE with which PostgreSQL ends a session that was stopped inside a transaction.
 IDLE_IN_TRANSACTION = "25P03"
-#: ... and the one of a lock time-out.
-LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Busy(OperationalError):
@@ -49,11 +47,6 @@ class Unacknowledged(OperationalError):
 
 class PoolClosed(Exception):
     """The sender has ended and lends no connections any more."""
-
-
-def is_lock_timeout(error: BaseException) -> bool:
-    """Whether somebody else's lock was waited for too long: the database is there all the same."""
-    return getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE
 
 
 class Pool:

@@ -9,10 +9,12 @@ the more a transaction carries.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from .connections import LOST, Busy, is_lock_timeout
+from campaigns.gate import is_lock_timeout
+
+from .connections import LOST, Busy
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -36,8 +38,10 @@ class _Place(Generic[Job, Result]):
 class Desk(Generic[Job, Result]):
     """``write`` does several jobs in one transaction, all or none, and returns a result for each.
 
-    ``together(job)``: only jobs for which it is the same are written together. ``size(job)`` is
-    in rows; no transaction is begun with more than ``most`` of them, unless one job has.
+    ``together(job)``: only jobs for which it is the same are written together. ``rows(job)`` are
+    the ids of its rows; no transaction is begun with more than ``most`` of them, unless one job
+    has, and none with two jobs that share one: a row that was rescued and claimed again may be in
+    two lanes' hands, under two tokens, and in one statement one of them would be lost.
     """
 
     def __init__(
@@ -46,13 +50,13 @@ class Desk(Generic[Job, Result]):
         *,
         alone: Callable[[Job], Result] | None = None,
         together: Callable[[Job], Hashable],
-        size: Callable[[Job], int],
+        rows: Callable[[Job], Collection[int]],
         most: int,
     ) -> None:
         self._write = write
         self._alone = alone
         self._together = together
-        self._size = size
+        self._rows = rows
         self._most = most
         self._lock = threading.Lock()
         self._waiting: list[_Place[Job, Result]] = []
@@ -100,15 +104,16 @@ class Desk(Generic[Job, Result]):
 
     def _batch(self, mine: _Place[Job, Result]) -> list[_Place[Job, Result]]:
         """Mine, and those of the others that fit to it, in the order in which they came."""
-        kind, rows = self._together(mine.job), self._size(mine.job)
+        kind, rows = self._together(mine.job), set(self._rows(mine.job))
         batch, stay = [mine], []
         for place in self._waiting:
             if place is mine:
                 continue
-            more = self._size(place.job)
-            if self._together(place.job) == kind and rows + more <= self._most:
+            more = self._rows(place.job)
+            fits = len(rows) + len(more) <= self._most and rows.isdisjoint(more)
+            if fits and self._together(place.job) == kind:
                 batch.append(place)
-                rows += more
+                rows.update(more)
             else:
                 stay.append(place)
         self._waiting = stay

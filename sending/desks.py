@@ -7,7 +7,7 @@ its own lot alone: a row that is withheld, or a campaign that is busy, is its la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,14 +42,14 @@ class Desks:
             self._hand_over,
             alone=lambda lot: self._hand_over([lot], hurried=False)[0],
             together=lambda lot: (lot.via, lot.window),
-            size=lambda lot: len(lot.rows),
+            rows=lambda lot: [row.id for row in lot.rows],
             most=MOST_ROWS,
         )
         self._settling: Desk[Sequence[Settlement], dict[int, str]] = Desk(
             self._settle,
             alone=lambda told: self._settle([told], hurried=False)[0],
             together=lambda _: None,
-            size=len,
+            rows=lambda lot: [told.send_id for told in lot],
             most=MOST_ROWS,
         )
 
@@ -62,8 +62,6 @@ class Desks:
         return self._settling.put(settlements)
 
     def _hand_over(self, lots: Sequence[Lot], *, hurried: bool = True) -> list[Handed]:
-        if not _differ(row.id for lot in lots for row in lot.rows):
-            return [part for lot in lots for part in self._hand_over([lot], hurried=hurried)]
         shared, first = self._shared, lots[0]
         with shared.pool.lend():
             handed = hand_over(
@@ -78,8 +76,6 @@ class Desks:
     def _settle(
         self, lots: Sequence[Sequence[Settlement]], *, hurried: bool = True
     ) -> list[dict[int, str]]:
-        if not _differ(told.send_id for lot in lots for told in lot):
-            return [part for lot in lots for part in self._settle([lot], hurried=hurried)]
         shared = self._shared
         with shared.pool.lend():
             became = settle(
@@ -88,10 +84,3 @@ class Desks:
                 hurried=hurried,
             )
         return [{t.send_id: became[t.send_id] for t in lot if t.send_id in became} for lot in lots]
-
-
-def _differ(ids: Iterable[int]) -> bool:
-    """Whether all rows are different ones. A row that was rescued and claimed again may be in two
-    lanes' hands, under two tokens; in one statement one of them would be lost."""
-    seen = list(ids)
-    return len(seen) == len(set(seen))

@@ -73,7 +73,7 @@ class Dispatcher(threading.Thread):
         with shared.pool.lend():
             self._refresh()
             crowded = shared.ready.crowded(level)
-            if not crowded >= set(conf.TRANSPORTS):
+            if not (crowded and crowded >= set(conf.TRANSPORTS)):
                 rows = self._claim(max(SMALLEST_CLAIM, wanted - level), crowded)
         shared.ready.put((r.alias, r) for r in rows)
         self._return_blocked()

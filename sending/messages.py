@@ -187,14 +187,6 @@ class SendMessage(EmailMultiAlternatives):
     boundary = ""
     _made: tuple[Any, list[tuple[str, str]]] | None = None
 
-    @property
-    def needs_smtputf8(self) -> bool:
-        """Whether a local part is not ASCII: only a relay with SMTPUTF8 can take it."""
-        return not all(
-            address.rpartition("@")[0].isascii()
-            for address in (*self.to, *self.reply_to, _split(self.from_email)[1])
-        )
-
     def wire_bytes(self) -> bytes:
         """The bytes between DATA and the final dot, of which no line begins with a dot: the same
         on every version of Python and Django, and the same that ``message()`` writes, without
@@ -235,7 +227,7 @@ class SendMessage(EmailMultiAlternatives):
         """The MIME tree. ``policy`` is Django 6's; its line end is taken at serialisation."""
         parts = self._parts()
         root = WireMessage()
-        for name, value in self._headers():
+        for name, value in self.checked_headers():
             root[name] = value
         root["MIME-Version"] = "1.0"
         if len(parts) == 1:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from django.db import OperationalError, connection, transaction
 
-from campaigns.gate import LOCK_NOT_AVAILABLE, try_shared
+from campaigns.gate import is_lock_timeout, try_shared
 
 from . import sql
 from .sql import pruning as statements
@@ -81,7 +81,7 @@ def prune_slice(campaign_id: int, so_far: Step, *, days: int, batch: int) -> Ste
     try:
         return _prune_slice(campaign_id, so_far, days=days, batch=batch)
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+        if not is_lock_timeout(error):
             raise
         return replace(so_far, busy=True)
 

@@ -18,7 +18,7 @@ from django.core.mail.utils import DNS_NAME
 
 from .answers import Answer, Stage, answer
 from .smtp_dialogue import NeverBegun, SMTPFailure, SMTPRefusedLocally, Timeouts
-from .smtp_envelope import mailbox, sender_mailbox
+from .smtp_envelope import mailbox
 from .smtp_message import message_bytes
 from .smtp_session import Session
 
@@ -224,7 +224,7 @@ class EmailBackend(BaseEmailBackend):
         ``StaleConnection`` instead of making one, which may take minutes.
         """
         try:
-            sender, bare = sender_mailbox(str(envelope_from)), mailbox(recipient)
+            sender, bare = mailbox(envelope_from), mailbox(recipient)
             if not bare:
                 raise ValueError("no recipient")
             if not data or data.isspace():

@@ -67,12 +67,6 @@ def _parse(text: str):  # type: ignore[no-untyped-def]  # the parser's own token
     return boxes[0]
 
 
-@lru_cache(maxsize=256)
-def sender_mailbox(address: str) -> str:
-    """``mailbox`` of a sender, which many messages have in common."""
-    return mailbox(address)
-
-
 def wire_body(data: bytes) -> bytes:
     """A message as it goes between ``DATA`` and the final dot, which is not part of it.
 

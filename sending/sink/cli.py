@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="S",
-        help="a long line: a round trip takes S, and what came together is answered together",
+        help="a long line: a round trip takes S, and what came together is answered together "
+        "(for a thousand connections at most)",
     )
     parser.add_argument("--chunking", action="store_true", help="offer CHUNKING (BDAT)")
     parser.add_argument(

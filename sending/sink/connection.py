@@ -9,8 +9,9 @@ import re
 import socket
 from collections.abc import Callable
 
+from ..smtp_envelope import unstuffed
 from .faults import Fault
-from .kept import Folder, unstuffed
+from .kept import Folder
 from .line import Line
 from .state import Sink
 

@@ -34,9 +34,3 @@ class Folder:
 def safe_name(recipient: str) -> str:
     """The address as part of a file name: no separators, nothing but printable ASCII."""
     return _UNSAFE.sub("_", recipient)[:_LONGEST]
-
-
-def unstuffed(data: bytes) -> bytes:
-    """Without the dot that the client put before each line that begins with one (RFC 5321,
-    section 4.5.2)."""
-    return (b"\r\n" + data).replace(b"\r\n.", b"\r\n")[2:]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
+import threading
 from collections.abc import Callable
 
 from .connection import Connection
@@ -19,7 +19,7 @@ async def serve(options: Options, *, ready: Callable[[str, int], None] | None = 
     sink = Sink(options)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    with contextlib.suppress(NotImplementedError, RuntimeError):  # not in the main thread
+    if threading.current_thread() is threading.main_thread():  # nobody else can have handlers
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -47,6 +48,10 @@ class FilePages(admin.ModelAdmin):
     """``import/`` and ``export/`` of a model, each by a permission of its own. Names and hooks are
     those of django-import-export."""
 
+    #: The pages that whoever mixes this in has.
+    import_view: Callable[[HttpRequest], HttpResponseBase]
+    export_view: Callable[[HttpRequest], HttpResponseBase]
+
     def get_urls(self) -> list[Any]:
         names = f"{self.opts.app_label}_{self.opts.model_name}"
         protected = self.admin_site.admin_view
@@ -55,12 +60,6 @@ class FilePages(admin.ModelAdmin):
             path("export/", protected(self.export_view), name=f"{names}_export"),
             *super().get_urls(),
         ]
-
-    def import_view(self, request: HttpRequest) -> HttpResponseBase:
-        raise NotImplementedError
-
-    def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        raise NotImplementedError
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm(f"{self.opts.app_label}.import_{self.opts.model_name}")

@@ -326,6 +326,13 @@ def test_a_signal_waits_until_a_new_process_can_hear_it(senders: Senders) -> Non
     assert sorted(re.findall(r"^heard (.*) at last$", said(senders), re.M)) == ["[15]", "[]"]
 
 
+def test_the_last_figures_are_shown_however_soon_they_come(senders: Senders) -> None:
+    """Both are up and gone within the time for which a display shows nothing new."""
+    assert supervised(senders, "gone at once").wait(60) == 0, said(senders)
+    shown = re.findall(r"^shown (.*)$", said(senders), re.M)
+    assert shown[-1] == "sent=2 ending=True"
+
+
 def test_a_terminal_shows_one_bar_for_all(
     sink: Callable[..., Sink], senders: Senders, environ: dict[str, str]
 ) -> None:

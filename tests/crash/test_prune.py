@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.db import connection, transaction
@@ -15,9 +13,9 @@ from sending import ledger
 from sending.models import ArchivedCount, DeliveryEvent, Send
 from tests.conftest import ROOT
 from tests.db.commands import campaign_with
-from tests.forks import Forked, Forks
+from tests.forks import Forked
 
-from .conftest import wait_until
+from .conftest import Senders, wait_until
 
 ROWS = 1200
 BATCH = 10
@@ -54,31 +52,12 @@ def campaign(own_database: str) -> Campaign:
     return made
 
 
-class Pruners:
-    def __init__(self, environ: dict[str, str], log: Path, forks: Forks) -> None:
-        self.environ, self.log, self.forks = environ, log, forks
-        self.running: list[Forked] = []
-
-    def start(self) -> Forked:
-        command = [str(ROOT / "manage.py"), "prune", "--batch", str(BATCH)]
-        process = self.forks.start(command, env=self.environ, out=self.log)
-        self.running.append(process)
-        return process
-
-    def stop(self) -> None:
-        for process in self.running:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-
-@pytest.fixture
-def pruners(
-    environ: dict[str, str], campaign: Campaign, tmp_path: Path, forks: Forks
-) -> Iterator[Pruners]:
-    made = Pruners(environ, tmp_path / "prune.log", forks)
-    yield made
-    made.stop()
+def start(senders: Senders) -> Forked:
+    """A pruner; it is ended with the senders."""
+    command = [str(ROOT / "manage.py"), "prune", "--batch", str(BATCH)]
+    process = senders.forks.start(command, env=senders.environ, out=senders.log)
+    senders.running.append(process)
+    return process
 
 
 def rows_left() -> int:
@@ -97,33 +76,33 @@ def assert_accounted_for(campaign: Campaign) -> None:
         assert cursor.fetchone() == (0,)
 
 
-def test_killed_again_and_again_and_two_at_once(campaign: Campaign, pruners: Pruners) -> None:
+def test_killed_again_and_again_and_two_at_once(campaign: Campaign, senders: Senders) -> None:
     before = ledger.counts(campaign)
     for _ in range(3):
         left = rows_left()
-        pair = [pruners.start(), pruners.start()]
+        pair = [start(senders), start(senders)]
         wait_until(lambda left=left: rows_left() < left - 5 * BATCH, "some were pruned")  # type: ignore[misc]
         assert_accounted_for(campaign)
         for process in pair:
             process.kill()
             process.wait()
         assert_accounted_for(campaign)
-    for process in [pruners.start(), pruners.start()]:
-        assert process.wait(60) == 0, pruners.log.read_text()
+    for process in [start(senders), start(senders)]:
+        assert process.wait(60) == 0, senders.log.read_text()
     assert set(Send.objects.values_list("status", flat=True)) == {"in_doubt"}
     assert (rows_left(), DeliveryEvent.objects.count()) == (2, 2)
     assert ledger.counts(campaign) == before
     assert_accounted_for(campaign)
 
 
-def test_killed_between_the_rows_and_their_count(campaign: Campaign, pruners: Pruners) -> None:
+def test_killed_between_the_rows_and_their_count(campaign: Campaign, senders: Senders) -> None:
     held = ArchivedCount.objects.create(
         campaign=campaign, status="bounced", number=1, at=timezone.now()
     )
     Campaign.objects.filter(pk=campaign.pk).update(audience=ROWS + 3)
     with transaction.atomic():
         ArchivedCount.objects.select_for_update().get(pk=held.pk)
-        process = pruners.start()
+        process = start(senders)
 
         def waits_for_us() -> bool:
             with connection.cursor() as cursor:
@@ -138,6 +117,6 @@ def test_killed_between_the_rows_and_their_count(campaign: Campaign, pruners: Pr
         process.wait()
         assert_accounted_for(campaign)
     assert_accounted_for(campaign)
-    assert pruners.start().wait(60) == 0, pruners.log.read_text()
+    assert start(senders).wait(60) == 0, senders.log.read_text()
     assert rows_left() == 2
     assert_accounted_for(campaign)

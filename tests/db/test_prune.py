@@ -15,7 +15,7 @@ from campaigns import lifecycle
 from campaigns.errors import WrongState
 from campaigns.gate import enter_exclusive
 from campaigns.models import Campaign
-from sending import build, doubt, ledger, pruning
+from sending import build, doubt, ledger, pruning, sql
 from sending.models import ArchivedCount, DeliveryEvent, Send
 from sending.story import story
 from sending.story_text import story_lines
@@ -259,6 +259,22 @@ def test_news_that_come_while_it_waits_for_the_row_keep_it() -> None:
     assert racer.result().pruned == 1
     assert Send.objects.get() == told
     assert_identity(campaign)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_that_somebody_holds_for_long_is_for_another_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    campaign = old({"sent": 2})
+    monkeypatch.setattr(sql, "RELAXED", sql.RELAXED.replace("10s", "50ms"))
+    with transaction.atomic():
+        Send.objects.select_for_update().get(pk=Send.objects.latest("pk").pk)
+        racer = Racer(lambda: prune(campaign, batch=1))
+        racer.start()
+        step = racer.result()
+    assert (step.pruned, step.busy, step.done) == (1, True, False)
+    assert_identity(campaign)
+    assert prune(campaign).pruned == 1
 
 
 @pytest.mark.django_db(transaction=True)

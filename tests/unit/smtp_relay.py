@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from sending.outcomes import Answer, Outcome, Stage, classify
+from sending.sessions import Prepared, SMTPSession
 from sending.smtp import EmailBackend, SMTPFailure
 
-from .scripted_smtp import Peer, Server, Talk
+from .scripted_smtp import Peer, Server, Talk, scripted
 
 DATA = b"Subject: hello\r\n\r\nbody\r\n"
 
@@ -31,8 +32,10 @@ def backend(server: Server | int, **options: Any) -> EmailBackend:
     )
 
 
-def deliver(relay: EmailBackend, to: str = "a@example.org", data: bytes = DATA) -> Answer:
-    return relay.deliver("s@example.org", to, data)
+def deliver(
+    relay: EmailBackend, to: str = "a@example.org", data: bytes = DATA, **more: Any
+) -> Answer:
+    return relay.deliver("s@example.org", to, data, **more)
 
 
 def failure(relay: EmailBackend, **message: Any) -> Answer:
@@ -43,6 +46,23 @@ def failure(relay: EmailBackend, **message: Any) -> Answer:
 
 def outcome(said: Answer) -> Outcome:
     return classify(said.stage, said.code, said.enhanced, said.text).outcome
+
+
+def arrived(message: Prepared) -> bytes:
+    """What a server hears of a message before the final dot, sent as a lane sends it."""
+    heard: list[bytes] = []
+
+    def talk(peer: Peer) -> None:
+        peer.hello(b"PIPELINING")
+        heard.append(peer.take())
+        peer.bye()
+
+    with scripted(talk) as server:
+        session = SMTPSession(backend(server))
+        session.open()
+        session.send(message)
+        session.close()
+    return heard[0]
 
 
 def make_certificate(folder: Path) -> Path:

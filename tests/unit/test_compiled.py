@@ -20,11 +20,10 @@ from campaigns.rendering import Rendered, Renderer, build_context
 from campaigns.sandbox import MAX_VALUE, SandboxError
 from sending.compiled import CompiledMessage
 from sending.messages import Envelope, MessageError, SendMessage, build_message
-from sending.sessions import Prepared, SMTPSession
+from sending.sessions import Prepared
 from sending.smtp_envelope import wire_body
 from subscribers.models import Account
-from tests.unit.scripted_smtp import Peer, scripted
-from tests.unit.smtp_relay import backend
+from tests.unit.smtp_relay import arrived
 from tests.unit.test_text_parts import AWKWARD, LONG, as_read, complete
 
 NAMESPACE = UUID("6f1f7c1e-8e4c-4b0e-9a52-0d1c5f0c7b11")
@@ -251,20 +250,9 @@ def test_arrives_as_it_was_written() -> None:
     text = ".a\n{{ a }}\n" + "static\n" * 50 + "{{ a }}"
     person = Person(content_of(text=text), a=".\r\n..x\n.", name="b")
     made = person.compiled()
-    arrived: list[bytes] = []
-
-    def talk(peer: Peer) -> None:
-        peer.hello(b"PIPELINING")
-        arrived.append(peer.take())
-        peer.bye()
-
-    with scripted(talk) as server:
-        session = SMTPSession(backend(server))
-        session.open()
-        session.send(Prepared("news@example.com", person.to, made, stuffed=True))
-        session.close()
-    assert arrived == [made]
-    assert read(arrived[0])[1] == [("text/plain", complete(person.rendered().text))]
+    message = Prepared("news@example.com", person.to, made, stuffed=True)
+    assert arrived(message) == made
+    assert read(made)[1] == [("text/plain", complete(person.rendered().text))]
 
 
 def test_many_threads_use_one() -> None:

@@ -48,8 +48,13 @@ class Lane(threading.Thread):
             self.found = error
 
 
+def ten_rows(job: Any) -> range:
+    """Job 7 has the rows 70 to 79."""
+    return range(job[1] * 10, job[1] * 10 + 10)
+
+
 def desk_of(book: Book, most: int = 100) -> Desk[Any, str]:
-    return Desk(book.write, together=lambda job: job[0], size=lambda job: 10, most=most)
+    return Desk(book.write, together=lambda job: job[0], rows=ten_rows, most=most)
 
 
 def crowd(book: Book, desk: Desk[Any, str], jobs: Sequence[Any]) -> list[Lane]:
@@ -105,6 +110,15 @@ def test_a_job_larger_than_allowed_is_written_all_the_same() -> None:
     assert lanes[2].found == "a2 done"
 
 
+def test_two_jobs_with_a_row_in_common_are_never_in_one_transaction() -> None:
+    """A row that was rescued and claimed again, under two tokens."""
+    book = Book()
+    jobs = [("a", 0), ("a", 1), ("a", 1), ("a", 2)]
+    lanes = crowd(book, desk_of(book), jobs)
+    assert book.pages == [[("a", 0)], [("a", 1), ("a", 2)], [("a", 1)]]
+    assert [lane.found for lane in lanes] == ["a0 done", "a1 done", "a1 done", "a2 done"]
+
+
 @pytest.mark.parametrize("error", [*LOST, Unacknowledged])
 def test_a_database_that_is_lost_is_the_error_of_all_in_the_transaction(
     error: type[Exception],
@@ -155,7 +169,7 @@ def test_who_waits_for_somebody_elses_lock_does_so_away_from_the_desk() -> None:
         return f"{job[0]}{job[1]} by hand"
 
     desk: Desk[Any, str] = Desk(
-        book.write, alone=alone, together=lambda job: job[0], size=lambda _: 10, most=100
+        book.write, alone=alone, together=lambda job: job[0], rows=ten_rows, most=100
     )
     lanes = crowd(book, desk, [("a", n) for n in range(4)])
     assert [lane.found for lane in lanes] == [
@@ -184,7 +198,9 @@ def test_many_lanes_have_each_job_written_once() -> None:
         written.extend(jobs)
         return [f"{kind}{number} done" for kind, number in jobs]
 
-    desk: Desk[Any, str] = Desk(write, together=lambda job: job[0], size=lambda _: 1, most=7)
+    desk: Desk[Any, str] = Desk(
+        write, together=lambda job: job[0], rows=lambda job: [job[1]], most=7
+    )
     wrong: list[Any] = []
 
     def work(lane: int) -> None:

@@ -21,7 +21,7 @@ from django.core.management import CommandError, call_command
 from sending.outcomes import Outcome, Stage, classify
 from sending.sink import Fault, Faults, accepted, read_record
 from sending.sink.faults import MEANING
-from sending.sink.kept import Folder, safe_name, unstuffed
+from sending.sink.kept import Folder, safe_name
 from sending.smtp import EmailBackend, SMTPFailure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -200,14 +200,6 @@ def test_what_can_not_be_kept_is_not_accepted(record: Path, tmp_path: Path) -> N
 def test_a_file_name_is_safe(recipient: str, name: str, tmp_path: Path) -> None:
     assert safe_name(recipient) == name
     assert Folder(str(tmp_path)).keep(recipient, b"").parent == tmp_path
-
-
-@pytest.mark.parametrize(
-    ("sent", "meant"),
-    [(b"", b""), (b"..\r\n", b".\r\n"), (b"a\r\n...b\r\n", b"a\r\n..b\r\n"), (b"a.b", b"a.b")],
-)
-def test_dots_are_unstuffed(sent: bytes, meant: bytes) -> None:
-    assert unstuffed(sent) == meant
 
 
 def test_the_help_tells_what_each_fault_does() -> None:

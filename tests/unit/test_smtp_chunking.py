@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from sending.answers import Answer
-from sending.outcomes import Outcome, Stage
-from sending.smtp import EmailBackend, SMTPFailure
+from sending.outcomes import Answer, Outcome, Stage
+from sending.smtp import EmailBackend
 
-from .scripted_smtp import Peer, Server, scripted
-from .smtp_relay import DATA, backend, outcome
+from .scripted_smtp import Peer, Server, Talk, scripted
+from .smtp_relay import DATA, backend, deliver, failure, outcome
 
 BIG = b"Subject: big\r\n\r\n" + (b"y" * 70 + b"\r\n") * 200_000
 
 
 def relay_to(server: Server, **options: Any) -> EmailBackend:
     return backend(server, chunking=True, **options)
-
-
-def deliver(relay: EmailBackend, data: bytes = DATA, **more: Any) -> Answer:
-    return relay.deliver("s@example.org", "a@example.org", data, **more)
-
-
-def failure(relay: EmailBackend, data: bytes = DATA) -> Answer:
-    with pytest.raises(SMTPFailure) as caught:
-        deliver(relay, data)
-    return caught.value.answer
 
 
 def take(peer: Peer, replies: bytes = b"250 ok\r\n250 ok\r\n250 2.0.0 queued as Q1\r\n") -> bytes:
@@ -44,6 +32,34 @@ def take(peer: Peer, replies: bytes = b"250 ok\r\n250 ok\r\n250 2.0.0 queued as 
 
 def hello(peer: Peer) -> None:
     peer.hello(b"PIPELINING", b"CHUNKING")
+
+
+def when_it_hangs_up_after(replies: bytes) -> Answer:
+    """The end of a message of which the server heard all, said this and went away."""
+
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        take(peer, replies)
+
+    with scripted(talk) as server:
+        relay = relay_to(server)
+        said = failure(relay)
+        assert not relay.is_open
+    return said
+
+
+def when_it_says_no_more_after(start: Talk, data: bytes, **patience: float) -> Answer:
+    """The end of a message at which the server stays, and neither hears nor says any more."""
+    done = threading.Event()
+
+    def talk(peer: Peer) -> None:
+        start(peer)
+        done.wait(20)
+
+    with scripted(talk) as server:
+        said = failure(relay_to(server, **patience), data=data)
+        done.set()
+    return said
 
 
 @pytest.mark.parametrize(
@@ -67,7 +83,7 @@ def test_one_round_trip_and_no_dots(data: bytes, is_stuffed: bool, wire: bytes) 
     with scripted(talk) as server:
         relay = relay_to(server)
         for _ in range(2):
-            said = deliver(relay, data, is_stuffed=is_stuffed)
+            said = deliver(relay, data=data, is_stuffed=is_stuffed)
             assert (said.stage, said.code, said.message_id) == (Stage.DOT, 250, "Q1")
         relay.close()
     assert seen == [wire, wire]
@@ -141,14 +157,7 @@ def test_the_first_refusal_is_the_answer_and_the_session_goes_on(
     ],
 )
 def test_once_the_last_bytes_are_written_a_loss_is_doubt(replies: bytes) -> None:
-    def talk(peer: Peer) -> None:
-        hello(peer)
-        take(peer, replies)
-
-    with scripted(talk) as server:
-        relay = relay_to(server)
-        said = failure(relay)
-        assert not relay.is_open
+    said = when_it_hangs_up_after(replies)
     assert (said.stage, said.code) == (Stage.DOT, None)
     assert outcome(said) is Outcome.IN_DOUBT
 
@@ -165,14 +174,7 @@ def test_once_the_last_bytes_are_written_a_loss_is_doubt(replies: bytes) -> None
     ],
 )
 def test_a_refusal_before_the_loss_counts(replies: bytes, stage: Stage, code: int) -> None:
-    def talk(peer: Peer) -> None:
-        hello(peer)
-        take(peer, replies)
-
-    with scripted(talk) as server:
-        relay = relay_to(server)
-        said = failure(relay)
-        assert not relay.is_open
+    said = when_it_hangs_up_after(replies)
     assert (said.stage, said.code) == (stage, code)
     assert outcome(said) is not Outcome.IN_DOUBT
 
@@ -189,16 +191,11 @@ def test_nothing_is_waited_for_after_421(taken: bytes) -> None:
 
 
 def test_silence_is_doubt_after_the_long_patience() -> None:
-    done = threading.Event()
-
-    def talk(peer: Peer) -> None:
+    def half_answered(peer: Peer) -> None:
         hello(peer)
         take(peer, b"250 ok\r\n")
-        done.wait(20)
 
-    with scripted(talk) as server:
-        said = failure(relay_to(server, timeout=10, reply_timeout=0.3))
-        done.set()
+    said = when_it_says_no_more_after(half_answered, DATA, timeout=10, reply_timeout=0.3)
     assert (said.stage, said.code, said.text) == (Stage.DOT, None, "timed out")
 
 
@@ -228,27 +225,19 @@ def _reset(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("end", [_reset, Peer.end])
-def test_a_loss_before_the_last_bytes_is_no_doubt(end: Callable[[Peer], None]) -> None:
+def test_a_loss_before_the_last_bytes_is_no_doubt(end: Talk) -> None:
     def talk(peer: Peer) -> None:
         _envelope(peer)
         end(peer)
 
     with scripted(talk) as server:
-        said = failure(relay_to(server), BIG)
+        said = failure(relay_to(server), data=BIG)
     assert (said.stage, said.code) == (Stage.BODY, None)
     assert outcome(said) is Outcome.RETRY
 
 
 def test_a_server_that_stops_reading_times_out_before_the_last_bytes() -> None:
-    done = threading.Event()
-
-    def talk(peer: Peer) -> None:
-        _envelope(peer)
-        done.wait(20)
-
-    with scripted(talk) as server:
-        said = failure(relay_to(server, timeout=0.4), BIG)
-        done.set()
+    said = when_it_says_no_more_after(_envelope, BIG, timeout=0.4)
     assert (said.stage, said.code, said.text) == (Stage.BODY, None, "timed out")
 
 
@@ -276,7 +265,7 @@ def test_what_is_refused_early_is_never_completed(
 
     with scripted(talk) as server:
         relay = relay_to(server)
-        said = failure(relay, BIG)
+        said = failure(relay, data=BIG)
         assert not relay.is_open
     assert (said.stage, said.code) == (stage, code)
     assert outcome(said) is not Outcome.IN_DOUBT
@@ -295,7 +284,7 @@ def test_a_big_message_whose_recipient_was_answered_early_is_completed() -> None
 
     with scripted(talk) as server:
         relay = relay_to(server)
-        assert deliver(relay, BIG).message_id == "Q1"
+        assert deliver(relay, data=BIG).message_id == "Q1"
         relay.close()
     assert seen == [BIG]
 
