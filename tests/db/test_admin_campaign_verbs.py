@@ -8,7 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from campaigns.admin_verbs import VERBS, offered
+from campaigns.admin.verbs import VERBS, offered
 from campaigns.models import Campaign
 from sending.models import Send
 from tests.factories import CampaignFactory, SendFactory, StaffFactory

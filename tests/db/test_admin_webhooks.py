@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
-import sending.admin_webhooks  # noqa: F401  (registers its pages)
+import sending.admin.webhooks  # noqa: F401  (registers its pages)
 from sending.models import ProviderEvent
 from sending.tracking import inbox as tracking
 from sending.tracking import webhook_counts

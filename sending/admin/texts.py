@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 from django.utils.html import format_html
 
-from .plain_table import short
+from ..plain_table import short
 
 #: Characters of what a server said, in a list; all of it is in the title and on its own page.
 LISTED = 80

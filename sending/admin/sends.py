@@ -1,8 +1,4 @@
-"""The admin of the ledger: read-only, but for deciding about doubt.
-
-What holds mail back (pauses, limits, brakes) is in ``admin_limits``, what providers tell in
-``admin_webhooks``.
-"""
+"""The admin of the ledger: read-only, but for deciding about doubt."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -21,36 +16,14 @@ from subscribers.admin import AddressSearch, StyledMedia
 from subscribers.admin.confirming import confirmation
 from subscribers.audit import record
 from subscribers.models import Account
-from subscribers.scoping import (
-    AccountFilter,
-    ReadOnly,
-    ScopedAdmin,
-    ScopedFilter,
-    account_ids,
-)
+from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, ScopedFilter
 
-from . import admin_archive, doubt, waits
-from .admin_archive import ArchivedCountAdmin
-from .admin_limits import CampaignHealthAdmin, RateLimitAdmin, TransportPauseAdmin
-from .admin_texts import moment, shortened
-from .admin_webhooks import ProviderEventAdmin, WebhookCountAdmin
-from .answers import said
-from .models import DeliveryEvent, Installation, Send, Worker
-from .status import worker_state
-from .wording import doubt_words, kind_words, reason_words, words
-
-__all__ = [
-    "ArchivedCountAdmin",
-    "CampaignHealthAdmin",
-    "DeliveryEventAdmin",
-    "InstallationAdmin",
-    "ProviderEventAdmin",
-    "RateLimitAdmin",
-    "SendAdmin",
-    "TransportPauseAdmin",
-    "WebhookCountAdmin",
-    "WorkerAdmin",
-]
+from .. import doubt, waits
+from ..answers import said
+from ..models import DeliveryEvent, Send
+from ..wording import doubt_words, kind_words, reason_words, words
+from . import archive
+from .texts import shortened
 
 #: Rows that one action decides about; more than that is a policy, not a look at each.
 MOST_DECIDED = 1000
@@ -114,7 +87,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         return super().get_queryset(request).defer("context", "frozen")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        admin_archive.tell(self, request)
+        archive.tell(self, request)
         return super().changelist_view(request, extra_context)
 
     @admin.display(description="recipient")
@@ -276,96 +249,3 @@ def _told(event: DeliveryEvent) -> dict[str, Any]:
         "answer": ": ".join(filter(None, (event.stage, answer))) or "-",
         "by": event.by_name or "-",
     }
-
-
-class UnclassifiedFilter(admin.SimpleListFilter):
-    """The answers that no rule knows. The only filter beside the account's: it has an index."""
-
-    title = "answers"
-    parameter_name = "known"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("no", "Unclassified")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(known=False) if self.value() == "no" else queryset
-
-
-@admin.register(DeliveryEvent)
-class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
-    """Every end of a hand-over that was no success, and what providers told later."""
-
-    list_display = ("when", "event", "brief_answer", "recipient")
-    list_select_related = ("send",)
-    list_filter = (UnclassifiedFilter, AccountFilter)
-    sortable_by = ()
-    search_fields = ("event_id__exact",)
-    search_help_text = "A provider's event id."
-    fields = (
-        "at", "what", "why", "answer", "attempt", "send", "account", "by_name", "event_id"
-    )  # fmt: skip
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("send__context", "send__frozen")
-
-    @admin.display(description="when")
-    def when(self, obj: DeliveryEvent) -> str:
-        return moment(obj.at)
-
-    @admin.display(description="answer")
-    def brief_answer(self, obj: DeliveryEvent) -> str:
-        return shortened(self.answer(obj))
-
-    @admin.display(description="what")
-    def event(self, obj: DeliveryEvent) -> str:
-        why = "" if obj.reason == obj.kind else obj.reason
-        return ": ".join(
-            filter(None, (kind_words(obj.kind, obj.stage), reason_words(why, known=obj.known)))
-        )
-
-    @admin.display(description="what")
-    def what(self, obj: DeliveryEvent) -> str:
-        return kind_words(obj.kind, obj.stage)
-
-    @admin.display(description="recipient")
-    def recipient(self, obj: DeliveryEvent) -> str:
-        return (obj.send.email or "erased person") if obj.send else "-"
-
-    @admin.display(description="why")
-    def why(self, obj: DeliveryEvent) -> str:
-        return reason_words(obj.reason, known=obj.known) or "-"
-
-    @admin.display(description="answer")
-    def answer(self, obj: DeliveryEvent) -> str:
-        told = said(obj.code, obj.enhanced, obj.text)
-        return ": ".join(filter(None, (obj.stage, told))) or "-"
-
-
-@admin.register(Worker)
-class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
-    """Senders, of the whole installation: they have no account."""
-
-    list_display = ("__str__", "state", "lanes", "started", "seen", "note")
-    sortable_by = ()
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    paginator = ScopedAdmin.paginator
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        # Seen by the database's clock, so judged by it too.
-        return super().get_queryset(request).annotate(db_now=Now())
-
-    @admin.display(description="state")
-    def state(self, obj: Any) -> str:
-        return worker_state(obj.ended, obj.seen, obj.db_now)
-
-
-@admin.register(Installation)
-class InstallationAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
-    """What makes this installation itself; for superusers, as it is no tenant's."""
-
-    list_display = ("namespace", "system_identifier", "timeline")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        every = super().get_queryset(request)
-        return every if account_ids(request) is None else every.none()

@@ -1,4 +1,4 @@
-"""Approve, withdraw, pause, resume and cancel, as pages and actions of the admin.
+"""Withdraw, pause, resume and cancel, as pages and actions of the admin; what all verbs share.
 
 Each is a POST that checks the permission on the object again, calls one verb of
 ``campaigns.lifecycle``, logs who did it and says what came of it. What the verb refuses is a
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
@@ -21,19 +20,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from django.utils import timezone
 from django.views.decorators.csrf import csrf_protect
 
 from subscribers.admin.confirming import confirmation
 from subscribers.audit import record
 
-from . import audience, lifecycle
-from .content import ContentError, compile_content
-from .digest import digest
-from .errors import CampaignError, Conflict
-from .forms import ApproveForm
-from .models import Campaign
-from .rendering import Rendered, RenderError, build_context, render
+from .. import lifecycle
+from ..errors import CampaignError
+from ..models import Campaign
 
 Status = Campaign.Status
 
@@ -75,13 +69,11 @@ def offered(status: str, permissions: set[str]) -> list[Verb]:
 class VerbAdmin(admin.ModelAdmin):
     """The verbs' views and actions, for ``CampaignAdmin``."""
 
-    approve_template = "admin/sendonce_campaigns/campaign/approve.html"
     cancel_template = "admin/sendonce_campaigns/campaign/cancel.html"
     actions = ("pause_selected", "resume_selected", "cancel_selected")
 
     def get_urls(self) -> list[Any]:
         views: dict[Verb, Callable[..., Any]] = {
-            APPROVE: self.approve_view,
             WITHDRAW: self.withdraw_view,
             PAUSE: self.pause_view,
             RESUME: self.resume_view,
@@ -110,31 +102,6 @@ class VerbAdmin(admin.ModelAdmin):
         return allowed and self.has_view_or_change_permission(request, obj)
 
     # --- views -------------------------------------------------------------------------------
-
-    def approve_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        campaign = self._found(request, object_id, APPROVE)
-        if not isinstance(campaign, Campaign):
-            return campaign
-        if request.method != "POST":
-            return self._approve_page(request, campaign, self._approve_form(campaign))
-        form = ApproveForm(request.POST, account=campaign.account)
-        if not form.is_valid():
-            return self._approve_page(request, campaign, form)
-
-        def act() -> None:
-            # The version alone would not see that the account or its sender was changed.
-            seen = form.cleaned_data["seen_digest"]
-            if campaign.status == Status.DRAFT and seen != digest(campaign):
-                raise Conflict("approve")
-            campaign.version = form.cleaned_data["seen_version"]
-            when = form.moment()
-            if when is None and campaign.scheduled_for is not None:
-                when = timezone.now()
-            lifecycle.approve(campaign, by=request.user, scheduled_for=when)
-
-        if self._decide(request, campaign, APPROVE, act):
-            return self._to_change_page(campaign)
-        return HttpResponseRedirect(self._url(APPROVE, campaign))
 
     def withdraw_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._post_only(
@@ -256,39 +223,6 @@ class VerbAdmin(admin.ModelAdmin):
 
     # --- pages -------------------------------------------------------------------------------
 
-    def _approve_form(self, campaign: Campaign) -> ApproveForm:
-        planned = campaign.scheduled_for
-        ahead = planned is not None and planned > timezone.now()
-        return ApproveForm(
-            account=campaign.account,
-            initial={
-                "seen_version": campaign.version,
-                "seen_digest": digest(campaign),
-                "start": ApproveForm.AT if ahead else ApproveForm.NOW,
-                "scheduled_for": planned if ahead else None,
-            },
-        )
-
-    def _approve_page(
-        self, request: HttpRequest, campaign: Campaign, form: ApproveForm
-    ) -> TemplateResponse:
-        people = audience.count(campaign)
-        sample = audience.addressed(campaign).order_by("pk").first()
-        context: dict[str, Any] = {
-            "form": form,
-            "people": people,
-            "sample": sample,
-            "is_draft": campaign.status == Status.DRAFT,
-            "zone": ZoneInfo(campaign.account.timezone),
-        }
-        try:
-            compiled = compile_content(campaign)
-            context["compiled"] = compiled
-            context["preview"] = _preview(compiled, sample)
-        except (ContentError, RenderError) as error:
-            context["problem"] = str(error)
-        return self._page(request, campaign, self.approve_template, "Approve campaign", context)
-
     def _page(
         self,
         request: HttpRequest,
@@ -323,18 +257,3 @@ class VerbAdmin(admin.ModelAdmin):
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
         url = reverse(name, args=[quote(campaign.pk)], current_app=self.admin_site.name)
         return HttpResponseRedirect(url)
-
-
-def _preview(compiled: Any, sample: Any) -> Rendered:
-    """The message as the first of the audience would get it; without one, as an empty person."""
-    return render(
-        compiled,
-        build_context(
-            email=sample.email if sample else "person@example.org",
-            attributes=sample.attributes if sample else {},
-            account_fields=compiled.account_fields,
-            unsubscribe_url="(each person's own link)",
-            preferences_url="(each person's own link)",
-            web_url="(each person's own link)",
-        ),
-    )

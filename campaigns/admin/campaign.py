@@ -1,4 +1,4 @@
-"""The admin of campaigns. Stock classes: a host may subclass and register them again."""
+"""The admin of campaigns: the list, and composing one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.db.models import QuerySet
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -18,15 +17,18 @@ from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
 from subscribers.models import Account
-from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, as_id, visible
+from subscribers.scoping import AccountFilter, ScopedAdmin, as_id, visible
 
-from . import hooks
-from .admin_verbs import VerbAdmin, offered
-from .deleting import delete, is_deletable
-from .editing import EDITABLE_FIELDS, EDITABLE_STATUSES, edit
-from .errors import CampaignError, Conflict, WrongState
-from .forms import CampaignForm
-from .models import Approval, Campaign, Content
+from .. import hooks
+from ..deleting import delete, is_deletable
+from ..editing import EDITABLE_FIELDS, EDITABLE_STATUSES, edit
+from ..errors import CampaignError, Conflict, WrongState
+from ..forms import CampaignForm
+from ..models import Campaign
+from .approving import ApprovePages
+from .copying import CopyPages
+from .previews import PreviewPages
+from .verbs import VerbAdmin, offered
 
 Status = Campaign.Status
 WHAT_HAPPENS_NEXT = {
@@ -40,7 +42,7 @@ WHAT_HAPPENS_NEXT = {
 
 
 @admin.register(Campaign)
-class CampaignAdmin(StyledMedia, VerbAdmin, ScopedAdmin):
+class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmin, ScopedAdmin):
     """Edits are compare-and-set on the version that was read; the status moves by verbs alone."""
 
     form = CampaignForm
@@ -287,36 +289,6 @@ class CampaignAdmin(StyledMedia, VerbAdmin, ScopedAdmin):
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
         args = [quote(unquote(object_id or ""))]
         return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
-
-
-@admin.register(Content)
-class ContentAdmin(StyledMedia, ReadOnly, ScopedAdmin):
-    """What was approved, frozen."""
-
-    list_display = ("subject", "account", "from_email", "created")
-    list_select_related = ("account",)
-    list_filter = (AccountFilter,)
-    sortable_by = ()
-    ordering = ("-id",)
-    search_fields = ("subject__istartswith",)
-
-
-@admin.register(Approval)
-class ApprovalAdmin(StyledMedia, ReadOnly, ScopedAdmin):
-    """Who approved what, when; and what became of it."""
-
-    account_lookup = "campaign__account_id"
-    list_display = ("campaign", "by_name", "at", "scheduled_for", "standing")
-    list_select_related = ("campaign",)
-    list_filter = (("voided_at", admin.EmptyFieldListFilter),)
-    sortable_by = ()
-
-    @admin.display(description="standing")
-    def standing(self, obj: Approval) -> str:
-        return f"void: {obj.void_reason}" if obj.voided_at else "stands"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("campaign", "content", "by")
 
 
 def _local(moment: Any, account: Account) -> str:

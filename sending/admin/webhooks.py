@@ -15,11 +15,11 @@ from django.utils.text import capfirst
 from subscribers.admin import StyledMedia
 from subscribers.scoping import ReadOnly, ScopedAdmin, account_ids
 
-from .admin_texts import moment, shortened
-from .models import ProviderEvent, WebhookCount
-from .providers.table import PROVIDERS
-from .tracking.rules import Result
-from .wording import WEBHOOK, kind_words, result_words, words
+from ..models import ProviderEvent, WebhookCount
+from ..providers.table import PROVIDERS
+from ..tracking.rules import Result
+from ..wording import WEBHOOK, kind_words, result_words, words
+from .texts import moment, shortened
 
 #: What stands for a job id that can't travel; see ``sending.transports``.
 BY_NUMBER = "send:"

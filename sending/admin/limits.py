@@ -22,12 +22,12 @@ from subscribers.audit import record
 from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
 
-from . import pauses
-from .admin_texts import moment, shortened
-from .limits import slow_downs
-from .models import CampaignHealth, RateLimit, TransportPause
-from .status_limits import READ_AT, health_fact
-from .wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble
+from .. import pauses
+from ..limits import slow_downs
+from ..models import CampaignHealth, RateLimit, TransportPause
+from ..status_limits import READ_AT, health_fact
+from ..wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble
+from .texts import moment, shortened
 
 
 class Liftable(StyledMedia, ReadOnly, ScopedAdmin):

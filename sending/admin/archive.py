@@ -11,8 +11,8 @@ from django.utils import timezone
 from subscribers.admin import StyledMedia
 from subscribers.scoping import ReadOnly, ScopedAdmin, visible
 
-from .models import ArchivedCount
-from .wording import reason_words
+from ..models import ArchivedCount
+from ..wording import reason_words
 
 
 @admin.register(ArchivedCount)
