@@ -8,7 +8,7 @@ its own lot alone: a row that is withheld, or a campaign that is busy, is its la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .desk import Desk
@@ -26,11 +26,13 @@ MOST_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Rows to be handed over by one lane; ``via`` and ``window`` as of ``hand_over``."""
+    """Rows to be handed over by one lane; ``via`` and ``window`` as of ``hand_over``.
+    ``accepted``: what came of the lane's lot before, where all of that was accepted."""
 
     rows: Sequence[Claimed]
     via: str
     window: float
+    accepted: Sequence[Settlement] = ()
 
 
 class Desks:
@@ -42,7 +44,7 @@ class Desks:
             self._hand_over,
             alone=lambda lot: self._hand_over([lot], hurried=False)[0],
             together=lambda lot: (lot.via, lot.window),
-            rows=lambda lot: [row.id for row in lot.rows],
+            rows=_ids,
             most=MOST_ROWS,
         )
         self._settling: Desk[Sequence[Settlement], dict[int, str]] = Desk(
@@ -53,9 +55,11 @@ class Desks:
             most=MOST_ROWS,
         )
 
-    def hand_over(self, rows: Sequence[Claimed], over: Transport) -> Handed:
+    def hand_over(
+        self, rows: Sequence[Claimed], over: Transport, accepted: Sequence[Settlement] = ()
+    ) -> Handed:
         """As ``handover.hand_over``, with what other lanes hand over at this moment."""
-        return self._handing.put(Lot(rows, over.via, over.window))
+        return self._handing.put(Lot(rows, over.via, over.window, accepted))
 
     def settle(self, settlements: Sequence[Settlement]) -> dict[int, str]:
         """As ``settle.settle``, with other lanes' outcomes."""
@@ -69,9 +73,14 @@ class Desks:
                 lease=shared.lease,
                 via=first.via,
                 window=first.window,
+                accepted=[told for lot in lots for told in lot.accepted],
                 hurried=hurried,
             )
-        return handed.split([lot.rows for lot in lots])
+        parts = handed.split([lot.rows for lot in lots])
+        return [
+            replace(part, became=_own(handed.became, lot.accepted))
+            for part, lot in zip(parts, lots, strict=True)
+        ]
 
     def _settle(
         self, lots: Sequence[Sequence[Settlement]], *, hurried: bool = True
@@ -83,4 +92,13 @@ class Desks:
                 doubt_wait=shared.doubt_wait,
                 hurried=hurried,
             )
-        return [{t.send_id: became[t.send_id] for t in lot if t.send_id in became} for lot in lots]
+        return [_own(became, lot) for lot in lots]
+
+
+def _ids(lot: Lot) -> list[int]:
+    return [row.id for row in lot.rows] + [told.send_id for told in lot.accepted]
+
+
+def _own(became: dict[int, str], lot: Sequence[Settlement]) -> dict[int, str]:
+    """What became of this lot's, among all."""
+    return {t.send_id: became[t.send_id] for t in lot if t.send_id in became}

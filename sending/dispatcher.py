@@ -74,7 +74,10 @@ class Dispatcher(threading.Thread):
             self._refresh()
             crowded = shared.ready.crowded(level)
             if not (crowded and crowded >= set(conf.TRANSPORTS)):
-                rows = self._claim(max(SMALLEST_CLAIM, wanted - level), crowded)
+                total = max(SMALLEST_CLAIM, wanted - level)
+                rows = self._claim(total, crowded)
+                # Less than was asked for: there is no more just now.
+                shared.ready.shared_by = len(self.lanes) if len(rows) < total else 1
         shared.ready.put((r.alias, r) for r in rows)
         self._return_blocked()
         self._return_closed()

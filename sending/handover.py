@@ -14,13 +14,14 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from campaigns import lifecycle
 from campaigns.gate import try_shared
 from subscribers.addresses import erased_hashes_of
 
 from . import events, sql, statements
 from .connections import Busy, acknowledged
 from .queue import Claimed
+from .reopening import reopen_for_row
+from .settle import Settlement, accept
 from .statements import array
 from .withheld import WITHHELD
 
@@ -37,6 +38,8 @@ class Handed:
     withheld: dict[int, str] = field(default_factory=dict)
     #: Not looked at, since somebody decides about their campaign just now; still claimed.
     busy: list[Claimed] = field(default_factory=list)
+    #: What ``accepted`` became: send id -> status, of those that took effect.
+    became: dict[int, str] = field(default_factory=dict)
 
     def split(self, lots: Sequence[Sequence[Claimed]]) -> list[Handed]:
         """What it says about each of ``lots``, which it is about together."""
@@ -59,6 +62,7 @@ def hand_over(
     lease: float,
     via: str = "",
     window: float = 0.0,
+    accepted: Sequence[Settlement] = (),
     hurried: bool = False,
 ) -> Handed:
     """``claimed -> sending`` for those of ``rows`` that may still get it.
@@ -72,19 +76,29 @@ def hand_over(
     deduplicates (0: not at all); then what each row's message is made of (``Claimed.frozen``) is
     fixed with the hand-over, so that it can be repeated byte for byte.
 
-    Raises ``connections.Unacknowledged`` when the commit was not cleanly acknowledged and
-    ``django.db.Error`` subclasses when the database failed; the rows' state is unknown then
-    and they must be given back by token.
+    ``accepted``: acceptances of the lots before, written in the same transaction, so that they are
+    committed when the next lots are, at the price of one commit.
+
+    Raises ``connections.Busy`` when a decision about a campaign of ``accepted`` is under way:
+    nothing was written or handed over then. Raises ``connections.Unacknowledged`` when the commit
+    was not cleanly acknowledged and ``django.db.Error`` subclasses when the database failed: the
+    rows' state is unknown then, they must be given back by token and ``accepted`` written again.
     """
     handed = Handed()
     with acknowledged(connection), transaction.atomic(), statements.cursor() as cursor:
         cursor.execute(f"{sql.DURABLE}; {sql.HURRIED}" if hurried else sql.DURABLE)
-        closed = try_shared(cursor, (r.campaign_id for r in rows if r.campaign_id is not None))
+        campaigns = {r.campaign_id for r in rows} | {told.campaign_id for told in accepted}
+        closed = try_shared(cursor, (c for c in campaigns if c is not None))
+        if any(told.campaign_id in closed for told in accepted):
+            raise Busy("a decision about the campaign is under way")
         handed.busy = [r for r in rows if r.campaign_id in closed]
         lot = sorted((r for r in rows if r.campaign_id not in closed), key=lambda r: r.id)
         ids = array(r.id for r in lot)
         hashes = erased_hashes_of(r.email_lower or "" for r in lot)
-        cursor.execute(sql.LOCK_ROWS, {"ids": ids})
+        locked = [*(r.id for r in lot), *(told.send_id for told in accepted)]
+        cursor.execute(sql.LOCK_ROWS, {"ids": array(locked)})
+        if accepted:
+            handed.became = accept(cursor, accepted)
         cursor.execute(
             sql.HAND_OVER,
             {
@@ -185,11 +199,3 @@ def _return(lot: list[Claimed], *, from_claimed: bool) -> set[UUID]:
             ],
         )
     return {token for *_, token in returned}
-
-
-def reopen_for_row(campaign_id: int) -> None:
-    """A row of the campaign has opened from held doubt: open the campaign with it if it was
-    ``sent``, and wake the workers. In the transaction that opened the row, behind the
-    campaign's gate (shared is enough: it keeps ``finish`` out)."""
-    if lifecycle.reopen(campaign_id, "a message in doubt turned out not to have been accepted"):
-        lifecycle.notify(campaign_id)

@@ -53,6 +53,11 @@ class LaneSessions:
             doors.leave(alias)
         return True
 
+    def is_open(self, alias: str) -> bool:
+        """Whether there is an open session of it."""
+        session = self._sessions.get(alias)
+        return session is not None and session.is_open
+
     def begin(self, alias: str) -> None:
         """A lot of this transport begins: make room for those who need the other sessions."""
         self._last_used = clock.now()

@@ -1,8 +1,9 @@
 """A lane: a thread with a mail connection of its own that moves one lot after another.
 
 Per lot: render, make sure that the session is open, hand over (durable commit), send one by
-one, write the outcomes; only then the next lot. The database is never in a transaction while
-the network is used.
+one, write the outcomes; only then the next lot. Where all was accepted and the next lot can go at
+once, its hand-over writes them: one transaction for both. The database is never in a transaction
+while the network is used.
 """
 
 from __future__ import annotations
@@ -10,21 +11,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import clock
 from .answers import unnamed_answer
 from .compose import ComposeError
-from .connections import LOST
-from .handover import give_back
+from .connections import LOST, Busy
 from .health import is_error
+from .judge import BEFORE_RCPT, Judge
+from .lane_hand import InHand
 from .lane_sessions import LaneSessions
-from .lot import LotSize
-from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer, classify
+from .lot import Lot, LotSize
+from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer
 from .queue import Claimed
-from .rescue import replay_wait
-from .settle import Settlement, decide, refused_here, settle
+from .settle import Settlement, decide, refused_here
 from .transports import NotOpen, Transport, TransportFailure, UnknownTransport
 
 if TYPE_CHECKING:
@@ -32,28 +32,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sendonce.sender")
 
-#: A relay that took a message within so many seconds works.
-RELAY_WORKS = 60.0
 #: Seconds after which others hear of acceptances, at the latest: the end of a lot is soon.
 TELL_AFTER = 0.2
 #: Seconds within which a permit of a limit is to be used.
 PERMIT_LASTS = 1.0
-#: Stages at which nothing of a message was attempted yet.
-_BEFORE_RCPT = frozenset(
-    {Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.TLS, Stage.AUTH, Stage.MAIL}
-)
-
-
-@dataclass
-class Lot:
-    """What a lane has in hand; read by a shutdown that cannot wait for it."""
-
-    unstarted: list[Claimed] = field(default_factory=list)
-    on_wire: Claimed | None = None
-    settlements: list[Settlement] = field(default_factory=list)
-    #: When its permits were given, where a limit applies to it (``sending.clock``).
-    permitted_at: float | None = None
-    rows: dict[int, Claimed] = field(default_factory=dict)
 
 
 def _is_stale(permitted_at: float | None, now: float) -> bool:
@@ -70,8 +52,8 @@ class Lane(threading.Thread):
         self.shared = shared
         self.size = LotSize(shared.lot_limit)
         self.sessions = LaneSessions(shared)
-        self.lock = threading.Lock()
-        self.lot: Lot | None = None
+        self.judge = Judge(shared)
+        self.hand = InHand(shared)
 
     def run(self) -> None:
         while not self.shared.stopping.is_set():
@@ -83,26 +65,30 @@ class Lane(threading.Thread):
                 log.exception("a lane failed on a lot", extra={"event": "lane_error"})
                 self.sessions.drop()
                 time.sleep(0.5)
+        try:
+            self.hand.write_carried()
+        except Exception:
+            log.exception("a lane failed at its end", extra={"event": "lane_error"})
         self.sessions.close()
 
     def step(self, timeout: float) -> bool:
         """Move one lot; False when none came within ``timeout`` seconds."""
-        taken = self.shared.ready.take(self.size.size, timeout)
+        ready = self.shared.ready
+        taken = ready.take(self.size.size, 0.0) if self.hand.lot is not None else None
+        if taken is None:
+            self.hand.write_carried()
+            taken = ready.take(self.size.size, timeout)
         if taken is None:
             return False
         alias, rows = taken
         self.sessions.begin(alias)
-        lot = Lot(rows={r.id: r for r in rows})
-        with self.lock:
-            self.lot = lot
+        lot = self.hand.begin(rows)
         try:
             self._move(alias, rows, lot)
         except Exception as fault:
-            self.conclude(lot, f"{type(fault).__name__}: {fault}")
+            self.hand.give_up(lot, fault)
             raise
         finally:
-            with self.lock:
-                self.lot = None
             self.sessions.end(alias)
             self.shared.ready.done(alias)
         return True
@@ -111,49 +97,73 @@ class Lane(threading.Thread):
 
     def _move(self, alias: str, rows: list[Claimed], lot: Lot) -> None:
         shared = self.shared
+        if lot.settlements and not self._goes_straight_on(alias, rows):
+            self.hand.write_before(lot)
         rows = self._trusted(rows)
         rows, blocked = shared.pauses.let_through(alias, rows)
-        self._return(blocked)
+        self.hand.give_back(blocked)
         over = self._open(alias, rows)
         if over is None:
+            self.hand.end(lot)
             return
         rows = self._admitted(alias, rows, lot)
         messages = self._compose(rows, over)
         rows, blocked = shared.pauses.probe(alias, [r for r in rows if r.id in messages])
-        self._return(blocked)
+        self.hand.give_back(blocked)
         if not rows:
+            self.hand.end(lot)
             return
-        started = clock.now()
+        started, session = clock.now(), shared.journal.session
         try:
-            handed = shared.desks.hand_over(rows, over)
+            handed = shared.desks.hand_over(rows, over, lot.settlements)
+        except Busy:
+            # Somebody decides about the campaign of the lot before, which is written first.
+            self.hand.write_before(lot)
+            self.hand.give_back(rows)
+            self.hand.end(lot)
+            return
         except LOST as error:
+            self.hand.write_before(lot)  # as long as it takes; nothing of this lot was sent
             log.warning(
                 "hand-over not acknowledged, nothing was sent",
                 extra={"event": "handover_failed", "rows": len(rows), "error": str(error)},
             )
-            self._return(rows)
+            self.hand.give_back(rows)
+            self.hand.end(lot)
             return
+        if lot.settlements:
+            self.hand.written(lot, handed.became, session)
         if handed.busy:
             shared.park(r.campaign_id for r in handed.busy)
-            self._return(handed.busy)
+            self.hand.give_back(handed.busy)
         going = {r.token for r in handed.go}
         shared.tally.withheld(handed.withheld)
         shared.ready.release(r for r in rows if r.token not in going)
         for row in handed.go:
             row.trusted_until = max(row.trusted_until, started + shared.lease - shared.margin)
-        with self.lock:
+        with self.hand.lock:
             lot.unstarted = list(handed.go)
         self._send_all(over, lot, messages, started)
-        self._write(lot)
+        if not self.hand.carries(lot):
+            self.hand.end(lot)
         if shared.brake.urgent:
             self._brake()
+
+    def _goes_straight_on(self, alias: str, rows: list[Claimed]) -> bool:
+        """Whether nothing stands between these rows and their hand-over that could take long."""
+        shared = self.shared
+        return (
+            self.sessions.is_open(alias)
+            and shared.pauses.is_clear
+            and not shared.limits.concerns(alias, rows)
+        )
 
     def _trusted(self, rows: list[Claimed]) -> list[Claimed]:
         """Rows whose lease still holds; the others go back if they are still ours."""
         now = clock.now()
         stale = [r for r in rows if r.trusted_until <= now]
         if stale:
-            self._return(stale)
+            self.hand.give_back(stale)
         return [r for r in rows if r.trusted_until > now]
 
     def _admitted(self, alias: str, rows: list[Claimed], lot: Lot) -> list[Claimed]:
@@ -163,12 +173,12 @@ class Lane(threading.Thread):
             return rows
         lot.permitted_at = clock.now()
         admission = shared.insist(lambda: limits.admit(alias, rows), "permits")
-        self._return(admission.give_back)
+        self.hand.give_back(admission.give_back)
         if admission.later:
             shared.insist(lambda: limits.defer(admission.later), "limits")
             shared.ready.release(row for row, _ in admission.later)
         if admission.waiting:
-            with self.lock:
+            with self.hand.lock:
                 for row, _ in admission.waiting:
                     lot.rows.pop(row.id, None)  # another lane may have it at once
             shared.ready.wait(admission.waiting)
@@ -189,7 +199,7 @@ class Lane(threading.Thread):
             except ComposeError as error:
                 failed.append(refused_here(row, answer(Stage.LOCAL, None, str(error))))
         if failed:
-            self._settle(failed)
+            self.hand.settle(failed)
             self.shared.ready.release(r for r in rows if r.id not in messages)
         return messages
 
@@ -201,11 +211,11 @@ class Lane(threading.Thread):
         try:
             over = self.sessions.road(alias)
             if not self.sessions.open(alias):
-                self._return(rows)
+                self.hand.give_back(rows)
                 self.shared.pauses.hold(alias)
                 return None
         except (TransportFailure, UnknownTransport) as failure:
-            self._return(rows)
+            self.hand.give_back(rows)
             said = (
                 failure.answer
                 if isinstance(failure, TransportFailure)
@@ -249,12 +259,12 @@ class Lane(threading.Thread):
                     break
                 renewed = True
                 continue
-            with self.lock:
+            with self.hand.lock:
                 lot.on_wire = lot.unstarted.pop(0)
             try:
                 said = session.send(messages[row.id])
             except NotOpen as ended:
-                with self.lock:
+                with self.hand.lock:
                     lot.unstarted.insert(0, row)
                     lot.on_wire = None
                 if renewed:
@@ -265,9 +275,9 @@ class Lane(threading.Thread):
             except TransportFailure as failure:
                 said = failure.answer
             renewed = False
-            verdict = self._judge(alias, row, said)
+            verdict = self.judge.verdict(alias, row, said)
             if verdict.outcome == Outcome.RELAY_DOWN:
-                with self.lock:
+                with self.hand.lock:
                     lot.unstarted.insert(0, row)
                     lot.on_wire = None
                 # Only a refusal of its sender address is this account's alone.
@@ -275,7 +285,7 @@ class Lane(threading.Thread):
                 about_all = unnamed_answer(said, row.email)
                 self._relay_down(alias, row.account_id if its_own else None, about_all)
                 break
-            with self.lock:
+            with self.hand.lock:
                 lot.settlements.append(decide(row, said, verdict, replay_wait=replay_wait))
                 lot.on_wire = None
             done += 1
@@ -302,7 +312,7 @@ class Lane(threading.Thread):
     def _lift_by(self, alias: str, row: Claimed, verdict: Verdict, said: Answer) -> None:
         """A definite answer to a message shows that the transport works, for its account too."""
         shared = self.shared
-        if said.stage in _BEFORE_RCPT or said.code is None:
+        if said.stage in BEFORE_RCPT or said.code is None:
             return
         if verdict.outcome == Outcome.SENT:
             shared.last_success.note(alias)
@@ -313,66 +323,6 @@ class Lane(threading.Thread):
         if not is_error(verdict, said) and shared.pauses.knows(alias, None):
             self._lift(alias, None)
 
-    def _judge(self, alias: str, row: Claimed, said: Answer) -> Verdict:
-        """What the answer means. "Relay down" about one recipient (503, 530 or 535 at RCPT) of a
-        relay that takes others, or the second time about the same one, is that recipient's
-        trouble: it is retried a few times and then failed, or one address would pause everybody
-        for ever."""
-        verdict = classify(said.stage, said.code, said.enhanced, said.text)
-        if self._is_failed_probe(alias, verdict, said):
-            # The relay is out of order still: that spends no attempt of whom it was tried with.
-            verdict = Verdict(Outcome.RELAY_DOWN, verdict.reason, known=verdict.known)
-        elif verdict.outcome != Outcome.RELAY_DOWN or said.stage in _BEFORE_RCPT:
-            return verdict
-        if said.stage is Stage.HTTP and said.code in (401, 402, 403):
-            return verdict  # a key that is refused, or an empty purse, is nobody's address
-        suspect = self.shared.suspects.get(alias)
-        self.shared.suspects[alias] = row.id
-        if suspect == row.id or self.shared.last_success.recent(alias, RELAY_WORKS):
-            return Verdict(Outcome.RETRY, verdict.reason, known=verdict.known)
-        return verdict
-
-    def _is_failed_probe(self, alias: str, verdict: Verdict, said: Answer) -> bool:
-        return (
-            verdict.outcome == Outcome.RETRY
-            and is_error(verdict, said)
-            and self.shared.pauses.knows(alias, None)
-        )
-
-    def _write(self, lot: Lot) -> None:
-        with self.lock:
-            settlements, unstarted = lot.settlements, lot.unstarted
-        self._settle(settlements)
-        if unstarted:
-            self._return(unstarted)
-        self.shared.ready.release(lot.rows.values())
-
-    def conclude(self, lot: Lot, why: str) -> None:
-        """Account for a lot that is given up: by a fault, or by a shutdown that waits no more.
-
-        What is known is written, what is on the wire is in doubt, the rest was never started.
-        """
-        with self.lock:
-            settlements, wire = list(lot.settlements), lot.on_wire
-        if wire is not None:
-            said = answer(Stage.DOT, None, f"given up while on the wire: {why}")
-            # It may still be under way: a replay waits as long as for a lost worker's.
-            settlements.append(
-                decide(
-                    wire,
-                    said,
-                    Verdict(Outcome.IN_DOUBT, Reason.CONNECTION_LOST),
-                    replay_wait=replay_wait(),
-                )
-            )
-        known = {s.send_id for s in settlements}
-        try:
-            self._settle(settlements, alone=True)
-            self._return([r for r in lot.rows.values() if r.id not in known])
-        finally:
-            # Whatever went wrong: a row that nobody renews is settled by its lease.
-            self.shared.ready.release(lot.rows.values())
-
     def _brake(self) -> None:
         """Tell the others what speaks against going on, and pause what must not."""
         shared = self.shared
@@ -380,27 +330,6 @@ class Lane(threading.Thread):
             shared.pause_campaign(campaign_id, reason)
 
     # --- effects that must not be lost -------------------------------------------------------
-
-    def _settle(self, settlements: list[Settlement], *, alone: bool = False) -> None:
-        """Write outcomes. ``alone``: not together with other lanes', of which one may hang."""
-        if not settlements:
-            return
-        shared = self.shared
-        session = shared.journal.session
-        if alone:
-            became = shared.insist(
-                lambda: settle(settlements, doubt_wait=shared.doubt_wait), "outcomes"
-            )
-        else:
-            became = shared.persist(lambda: shared.desks.settle(settlements), "outcomes")
-        # Kept only now: the heartbeat forgets what was kept before its own durable commit.
-        shared.journal.keep(settlements, session)
-        shared.tally.settled(became)
-
-    def _return(self, rows: list[Claimed]) -> None:
-        if rows:
-            self.shared.insist(lambda: give_back(rows), "give-back")
-            self.shared.ready.release(rows)
 
     def _relay_down(self, alias: str, account_id: int | None, said: Answer) -> None:
         if account_id is None and self.shared.last_success.recent(alias):
@@ -411,8 +340,3 @@ class Lane(threading.Thread):
 
     def _lift(self, alias: str, account_id: int | None) -> None:
         self.shared.insist(lambda: self.shared.pauses.worked(alias, account_id), "lift a pause")
-
-    def in_hand(self) -> Lot | None:
-        """The lot this lane works on, for a shutdown that waits no longer."""
-        with self.lock:
-            return self.lot

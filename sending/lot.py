@@ -3,7 +3,10 @@ one, so that what a crash leaves in doubt is about what was really on its way.""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .queue import Claimed
+from .settle import Settlement
 
 #: A lot is sized to take about this many seconds; well below the freshness of a hand-over.
 TARGET_SECONDS = 1.0
@@ -31,3 +34,17 @@ class LotSize:
             self.seconds_each += _WEIGHT * (each - self.seconds_each)
         fits = int(TARGET_SECONDS / self.seconds_each)
         self.size = max(1, min(self.limit, fits, self.size * 2))
+
+
+@dataclass
+class Lot:
+    """What a lane has in hand; read by a shutdown that cannot wait for it."""
+
+    unstarted: list[Claimed] = field(default_factory=list)
+    on_wire: Claimed | None = None
+    settlements: list[Settlement] = field(default_factory=list)
+    #: Rows of the lot before, which ``settlements`` are about until the hand-over writes them.
+    before: list[Claimed] = field(default_factory=list)
+    #: When its permits were given, where a limit applies to it (``sending.clock``).
+    permitted_at: float | None = None
+    rows: dict[int, Claimed] = field(default_factory=dict)

@@ -66,6 +66,8 @@ class Ready:
         self._changed = threading.Condition(lock)  # there may be something for a lane
         self._room = threading.Condition(lock)  # fewer wait than the dispatcher waits for
         self._level = 0
+        #: Among how many lanes what waits is to be shared, while no more is to be had.
+        self.shared_by = 1
         self._waiting: dict[str, deque[Claimed]] = {}
         self._held: dict[int, Claimed] = {}
         self._order: deque[str] = deque()
@@ -104,7 +106,11 @@ class Ready:
 
     def take(self, size: int, timeout: float) -> tuple[str, list[Claimed]] | None:
         """Up to ``size`` rows of one transport, transports in turn; None after ``timeout``
-        seconds without any. The lane says ``done`` when it has dealt with them."""
+        seconds without any. The lane says ``done`` when it has dealt with them.
+
+        Of the last that there are a lane takes its share and no more: it would be sending long
+        after the others have nothing to do.
+        """
         deadline = clock.now() + timeout
         with self._changed:
             while True:
@@ -113,7 +119,8 @@ class Ready:
                 if alias is not None:
                     self._busy[alias] += 1
                     waiting = self._waiting[alias]
-                    taken = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+                    share = -(-len(waiting) // self.shared_by)
+                    taken = [waiting.popleft() for _ in range(min(size, share))]
                     if len(waiting) < self._level:
                         self._room.notify_all()
                     return alias, taken

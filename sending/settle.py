@@ -20,10 +20,10 @@ from subscribers.suppression import Entry, suppress_all
 from . import events, sql, statements
 from .answers import said
 from .connections import Busy
-from .handover import reopen_for_row
 from .models import Send
 from .outcomes import Answer, Outcome, Reason, Stage, Verdict, retry_delay
 from .queue import Claimed
+from .reopening import reopen_for_row
 from .replies.wait_hints import wait_hint
 from .statements import array
 from .withheld import WITHHELD
@@ -159,14 +159,7 @@ def settle(
             raise Busy("a decision about the campaign is under way")
         cursor.execute(sql.LOCK_ROWS, {"ids": array(s.send_id for s in todo)})
         if accepted:
-            cursor.execute(
-                sql.ACCEPT,
-                {
-                    **_columns(accepted),
-                    "message_ids": array(s.answer.message_id for s in accepted),
-                },
-            )
-            became.update(dict.fromkeys((r[0] for r in cursor.fetchall()), str(Outcome.SENT)))
+            became.update(accept(cursor, accepted))
         if others:
             cursor.execute(
                 sql.REFUSE,
@@ -197,6 +190,15 @@ def settle(
             # All at once, in one order of the addresses: two lots never wait in a circle.
             suppress_all(dead)
     return became
+
+
+def accept(cursor: Any, accepted: Sequence[Settlement]) -> dict[int, str]:
+    """Write acceptances whose rows are locked already, behind their campaigns' gates; returns
+    ``{send id: "sent"}`` for those that took effect. The caller's transaction commits them."""
+    columns = _columns(accepted)
+    message_ids = array(told.answer.message_id for told in accepted)
+    cursor.execute(sql.ACCEPT, {**columns, "message_ids": message_ids})
+    return dict.fromkeys((row[0] for row in cursor.fetchall()), _SENT)
 
 
 def _ended_full(told: Settlement) -> bool:

@@ -165,9 +165,9 @@ class Sender:
                 lane.join(0.05)
         timer.cancel()
         for lane in self.lanes:
-            lot = lane.in_hand()
+            lot = lane.hand.current()
             if lane.is_alive() and lot is not None:
-                lane.conclude(lot, "the sender was stopped")
+                lane.hand.conclude(lot, "the sender was stopped")
 
     def handle_signals(self) -> None:
         """Stop on SIGTERM, SIGINT and SIGHUP from now on; a second one ends the process."""

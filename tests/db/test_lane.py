@@ -81,7 +81,7 @@ def assert_back(*sends: Send) -> None:
 
 
 def assert_has_nothing(lane: Lane) -> None:
-    assert lane.in_hand() is None
+    assert lane.hand.current() is None
     assert lane.shared.ready.held() == []
     assert lane.step(timeout=0) is False, "and takes nothing up again"
 

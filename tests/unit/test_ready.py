@@ -135,3 +135,18 @@ def test_many_lanes_share_the_rows_without_losing_or_doubling_one() -> None:
         thread.join(10)
     seen += _ids(ready.drain())
     assert sorted(seen) == list(range(300))
+
+
+def test_of_the_last_rows_a_lane_takes_its_share() -> None:
+    ready = Ready()
+    ready.put(("default", _row(n)) for n in range(10))
+    ready.shared_by = 4
+    sizes = []
+    while (taken := ready.take(20, 0)) is not None:
+        sizes.append(len(taken[1]))
+    assert sizes == [3, 2, 2, 1, 1, 1]
+    ready.shared_by = 1
+    ready.put(("default", _row(n)) for n in range(10))
+    taken = ready.take(20, 0)
+    assert taken is not None
+    assert len(taken[1]) == 10
