@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
@@ -99,6 +100,12 @@ def _prune_slice(campaign_id: int, so_far: Step, *, days: int, batch: int) -> St
         ids = [row_id for (row_id,) in cursor.fetchall()]
         if not ids:
             return replace(so_far, done=True)
-        cursor.execute(statements.PRUNE_SLICE, {**place, "ids": ids})
+        cursor.execute(statements.DOOMED, {**place, "ids": ids})
+        doomed: dict[str, Any] = {
+            "campaign": campaign_id,
+            "ids": [row_id for (row_id,) in cursor.fetchall()],
+        }
+        cursor.execute(statements.PRUNE_EVENTS_OF, doomed)
+        cursor.execute(statements.PRUNE_ROWS, doomed)
         (pruned,) = cursor.fetchone()
     return Step(so_far.looked + len(ids), so_far.pruned + pruned, after=ids[-1])

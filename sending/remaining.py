@@ -152,13 +152,13 @@ class Watcher:
                 (now,) = cursor.fetchone()
             rows = self._scope()
             sending = [pk for pk, status, _, _ in rows if status == Campaign.Status.SENDING]
-            waiting = _count(sending, Q(status="retry"))
+            waiting = _count(sending, Q(queue=Send.Queue.RETRY))
             left = waiting + sum(
                 _count(sending, condition)
                 # Each has a partial index of its own, which a single IN would not use.
                 for condition in (
-                    Q(status="queued"),
-                    Q(status__in=["claimed", "sending"]),
+                    Q(queue=Send.Queue.QUEUED),
+                    Q(queue=Send.Queue.IN_FLIGHT),
                 )
             )
         # A stretch of work begins with its first campaign and ends when none is left.

@@ -209,7 +209,7 @@ def has_sender(now: datetime) -> bool:
 
 def workers(now: datetime) -> list[WorkerFact]:
     """Those alive, those lost within a day (or that still hold rows), the last few that ended."""
-    in_flight = Send.objects.filter(status__in=["claimed", "sending"], worker__isnull=False)
+    in_flight = Send.objects.filter(queue=Send.Queue.IN_FLIGHT, worker__isnull=False)
     held = Counter(dict(in_flight.values_list("worker").annotate(n=Count("pk"))))
     here = Worker.objects.filter(
         Q(ended__isnull=True, seen__gte=now - RECENT) | Q(pk__in=list(held))
@@ -242,12 +242,12 @@ def campaigns(now: datetime) -> list[CampaignFact]:
     )
     chosen = list(wanted.select_related("account").defer("body", "text_body").order_by("pk"))
     ids = [campaign.pk for campaign in chosen]
-    queued = _by_campaign(ids, Q(status="queued"))
-    flying = _by_campaign(ids, Q(status__in=["claimed", "sending"]))
-    retry = _by_campaign(ids, Q(status="retry"))
-    doubt = _by_campaign(ids, Q(status="in_doubt"))
+    queued = _by_campaign(ids, Q(queue=Send.Queue.QUEUED))
+    flying = _by_campaign(ids, Q(queue=Send.Queue.IN_FLIGHT))
+    retry = _by_campaign(ids, Q(queue=Send.Queue.RETRY))
+    doubt = _by_campaign(ids, Q(queue=Send.Queue.IN_DOUBT))
     due = dict(
-        Send.objects.filter(campaign__in=ids, status="retry")
+        Send.objects.filter(campaign__in=ids, queue=Send.Queue.RETRY)
         .values_list("campaign")
         .annotate(first=Min("next_attempt_at"))
     )
@@ -314,10 +314,12 @@ def _by_campaign(ids: list[int], condition: Q) -> Counter[int]:
 def transactional() -> TransactionalFact:
     """What waits without a campaign."""
     rows = Send.objects.filter(campaign__isnull=True).order_by()
-    retry = rows.filter(status="retry").aggregate(n=Count("pk"), first=Min("next_attempt_at"))
+    retry = rows.filter(queue=Send.Queue.RETRY).aggregate(
+        n=Count("pk"), first=Min("next_attempt_at")
+    )
     return TransactionalFact(
-        queued=rows.filter(status="queued").count(),
-        in_flight=rows.filter(status__in=["claimed", "sending"]).count(),
+        queued=rows.filter(queue=Send.Queue.QUEUED).count(),
+        in_flight=rows.filter(queue=Send.Queue.IN_FLIGHT).count(),
         retry=retry["n"],
         next_retry=retry["first"],
     )
@@ -344,7 +346,7 @@ def doubts() -> list[DoubtFact]:
     """Rows in doubt by campaign, reason and whether they are being replayed, most first."""
     replayed = Q(settle_at__isnull=False, replay_until__gt=Now())
     rows = (
-        Send.objects.filter(status="in_doubt")
+        Send.objects.filter(queue=Send.Queue.IN_DOUBT)
         .order_by()
         .annotate(replayed=Case(When(replayed, then=True), default=False))
         .values("campaign", "reason", "replayed", name=F("campaign__name"))

@@ -22,7 +22,7 @@ from subscribers.conf import conf
 from subscribers.importing.pruning import prune as prune_imports
 from subscribers.joining.window import prune_signups
 
-from . import clock, cluster, doubt, health, notices, rescue, sql, withdraw
+from . import clock, cluster, counters, doubt, health, notices, rescue, sql, withdraw
 from .build import build_chunk, next_size, unbuilt
 from .connections import LOST, close_quietly
 from .import_runner import ImportRunner
@@ -97,6 +97,7 @@ class Upkeep(threading.Thread):
         self._every("cancels", 10.0, withdraw.finish_cancels)
         building = self.build_a_little()
         self._every("finish", 0.3, self.finish_all)
+        self._every("counters", 5.0, counters.compact)
         self._every("limits", 1.0, self.refresh_limits)
         self._every("events", 0.25, self.apply_events)
         self._every("prune", 60.0, tracking.prune)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from .archive import ArchivedCount
 from .controls import CampaignHealth, Installation, RateLimit, TransportPause
+from .counts import Counted, LedgerChange, LedgerCount
 from .events import DeliveryEvent, ProviderEvent, WebhookCount
 from .sends import Send, Worker
 
 __all__ = [
     "ArchivedCount",
     "CampaignHealth",
+    "Counted",
     "DeliveryEvent",
     "Installation",
+    "LedgerChange",
+    "LedgerCount",
     "ProviderEvent",
     "RateLimit",
     "Send",

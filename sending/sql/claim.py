@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, SEND, SUBSCRIBER
+from .tables import ACCOUNT, CAMPAIGN, QUEUED, RETRY, SEND, SUBSCRIBER
 
 # The rows are few and known by their ids: "= ANY (ARRAY ...)" and "OFFSET 0" keep the planner from
 # reading whole tables for them, which it prefers for a few hundred rows of fifty thousand.
@@ -39,7 +39,7 @@ WITH open AS MATERIALIZED (
 ), picked AS MATERIALIZED (
     SELECT r.id FROM open CROSS JOIN LATERAL (
         SELECT s.id FROM {SEND} s
-        WHERE s.campaign_id = open.campaign_id AND s.status = 'queued' AND s.id > open.mark
+        WHERE s.campaign_id = open.campaign_id AND {QUEUED} AND s.id > open.mark
         ORDER BY s.id LIMIT %(each)s FOR UPDATE OF s SKIP LOCKED) r
     LIMIT %(total)s
 ){_CLAIM}"""
@@ -51,7 +51,7 @@ WITH open AS MATERIALIZED (
 ), picked AS MATERIALIZED (
     SELECT r.id FROM open CROSS JOIN LATERAL (
         SELECT s.id FROM {SEND} s
-        WHERE s.campaign_id = open.id AND s.status = 'retry'
+        WHERE s.campaign_id = open.id AND {RETRY}
           AND s.next_attempt_at <= clock_timestamp()
         ORDER BY s.next_attempt_at LIMIT %(each)s FOR UPDATE OF s SKIP LOCKED) r
     LIMIT %(total)s
@@ -62,7 +62,7 @@ CLAIM_TRANSACTIONAL = f"""
 WITH picked AS MATERIALIZED (
     SELECT s.id FROM {SEND} s
     WHERE s.campaign_id IS NULL
-      AND (s.status = 'queued' OR (s.status = 'retry' AND s.next_attempt_at <= clock_timestamp()))
+      AND ({QUEUED} OR ({RETRY} AND s.next_attempt_at <= clock_timestamp()))
       AND CASE WHEN s.transport = '' THEN s.account_id <> ALL(%(blocked)s::bigint[])
         ELSE s.transport <> ALL(%(closed)s::text[]) END
     ORDER BY s.id LIMIT %(total)s FOR UPDATE OF s SKIP LOCKED

@@ -10,6 +10,8 @@ from .tables import (
     MEMBERSHIP,
     PERSON_MOVED,
     PERSON_PAUSED,
+    QUEUED,
+    RETRY,
     SEND,
     SUBSCRIBER,
 )
@@ -40,8 +42,8 @@ SELECT count(*) FROM closed"""
 CANCELED_WITH_OPEN_ROWS = f"""
 SELECT c.id FROM {CAMPAIGN} c
 WHERE c.status = 'canceled' AND (
-    EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'queued')
-    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'retry'))"""
+    EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND {QUEUED})
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND {RETRY}))"""
 
 LEAVERS_CAMPAIGNS = f"""
 SELECT DISTINCT s.campaign_id FROM {SEND} s JOIN {CAMPAIGN} c ON c.id = s.campaign_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, ERASED, EVENT, SEND
+from .tables import ACCOUNT, CAMPAIGN, ERASED, EVENT, IN_DOUBT, SEND
 
 # The hand-over's token moves to the tokens in doubt, so that its acceptance still counts. A row
 # relabelled because its worker's session was lost keeps its lease: until that is over the worker
@@ -86,7 +86,7 @@ SELECT s.id, s.campaign_id, CASE
     ELSE a.in_doubt_policy END
 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
 LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
-WHERE s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
+WHERE {IN_DOUBT} AND s.settle_at <= clock_timestamp()
   AND c.status IS DISTINCT FROM 'canceled'
   AND (c.status IS DISTINCT FROM 'paused' OR s.replay_until IS NULL
        OR s.replay_until <= clock_timestamp())

@@ -31,8 +31,8 @@ SELECT id FROM {SEND} WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY U
 # the same transport and credentials, with the same message, inside the provider's window: else it
 # is held. The window is counted from the first hand-over that is in doubt.
 #
-# OFFSET 0 keeps the planner to the primary key: by the index of leases, which it takes in a plan
-# that is made for any lot, it would read all that is in flight for each row.
+# OFFSET 0 keeps the planner to the primary key, also in a plan that is made for any lot: by another
+# index it would read all that is in flight for each row.
 HAND_OVER = f"""
 WITH lot AS (
     SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(hashes)s::text[],

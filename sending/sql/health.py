@@ -9,7 +9,7 @@ often a brake has paused it, with the reason of the last in ``trip`` and its tim
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, HEALTH, SEND
+from .tables import ACCOUNT, CAMPAIGN, HEALTH, IN_DOUBT, SEND
 
 # One process's counts since it last told them, or what providers told by webhook. The campaign's
 # row is held, so that one that is deleted at this moment is left out instead of failing
@@ -110,7 +110,7 @@ ORDER BY h.campaign_id"""
 DUE_DOUBT = f"""
 WITH held AS (
     SELECT s.campaign_id, max(s.handed_at) AS latest FROM {SEND} s
-    WHERE s.status = 'in_doubt' AND s.campaign_id IS NOT NULL AND s.settle_at IS NULL
+    WHERE {IN_DOUBT} AND s.campaign_id IS NOT NULL AND s.settle_at IS NULL
       AND s.handed_at < clock_timestamp() - %(wait)s * interval '1 second'
     GROUP BY s.campaign_id
 )
@@ -121,7 +121,7 @@ ORDER BY held.campaign_id"""
 
 COUNT_DOUBT = f"""
 SELECT count(*) FROM {SEND} s
-WHERE s.status = 'in_doubt' AND s.campaign_id = %(campaign)s AND s.settle_at IS NULL"""
+WHERE {IN_DOUBT} AND s.campaign_id = %(campaign)s AND s.settle_at IS NULL"""
 
 ENSURE = f"""
 INSERT INTO {HEALTH} (campaign_id, accepted, bounced, refused, complained, in_a_row, base, updated)

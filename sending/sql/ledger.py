@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, ARCHIVED, CAMPAIGN, SEND
+from .counters import COUNTED
+from .tables import (
+    ACCOUNT,
+    ARCHIVED,
+    CAMPAIGN,
+    IN_DOUBT,
+    IN_FLIGHT,
+    QUEUED,
+    RETRY,
+    SEND,
+)
 
-# Rows that are there, and what is left of those that were pruned: one statement, so one snapshot,
-# in which a batch of pruning is either both deleted and counted or neither.
+# Rows that are there, what is left of those that were pruned, and the counters of both (see
+# ``models.counts``): one statement, so one snapshot, in which a batch of pruning is either both
+# deleted and counted or neither.
 COUNTS = f"""
 WITH counted AS (
-    SELECT s.status, count(*) AS here, 0 AS archived FROM {SEND} s
-    WHERE s.campaign_id = %(campaign)s GROUP BY s.status
+    SELECT s.status, s.reason, count(*) AS here, 0 AS archived, 0 AS counter FROM {SEND} s
+    WHERE s.campaign_id = %(campaign)s GROUP BY s.status, s.reason
     UNION ALL
-    SELECT a.status, 0, a.number FROM {ARCHIVED} a WHERE a.campaign_id = %(campaign)s
+    SELECT a.status, a.reason, 0, a.number, 0 FROM {ARCHIVED} a WHERE a.campaign_id = %(campaign)s
+    UNION ALL
+    SELECT n.status, n.reason, 0, 0, n.number FROM {COUNTED} WHERE n.what = 0
 )
-SELECT c.audience, c.built_at IS NOT NULL, n.status, sum(n.here)::bigint, sum(n.archived)::bigint
+SELECT c.audience, c.built_at IS NOT NULL, n.status, n.reason,
+    sum(n.here)::bigint, sum(n.archived)::bigint, sum(n.counter)::bigint
 FROM {CAMPAIGN} c LEFT JOIN counted n ON true
-WHERE c.id = %(campaign)s GROUP BY c.audience, c.built_at, n.status"""
+WHERE c.id = %(campaign)s GROUP BY c.audience, c.built_at, n.status, n.reason"""
 
 # Open: somebody may still get it without a person deciding so. Each arm has its partial index.
 OPEN_ROWS = f"""
-SELECT EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.status = 'queued')
-    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND s.status = 'retry')
+SELECT EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND {QUEUED})
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s AND {RETRY})
     OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.campaign_id = %(campaign)s
-        AND s.status IN ('claimed', 'sending'))
+        AND {IN_FLIGHT})
     OR EXISTS (SELECT 1 FROM {SEND} s JOIN {ACCOUNT} a ON a.id = s.account_id
-        WHERE s.campaign_id = %(campaign)s AND s.status = 'in_doubt' AND s.settle_at IS NOT NULL
+        WHERE s.campaign_id = %(campaign)s AND {IN_DOUBT} AND s.settle_at IS NOT NULL
           AND (s.replay_until > clock_timestamp() OR a.in_doubt_policy <> 'hold'))"""
 
 # For --drain: is there something to do now, or within the patience (seconds)? A paused
@@ -38,18 +52,18 @@ WITH scope AS (
 SELECT EXISTS (SELECT 1 FROM scope WHERE status = 'approved'
         AND scheduled_for <= clock_timestamp())
     OR EXISTS (SELECT 1 FROM scope WHERE status = 'sending' AND built_at IS NULL)
-    OR EXISTS (SELECT 1 FROM {SEND} s WHERE s.status IN ('claimed', 'sending')
+    OR EXISTS (SELECT 1 FROM {SEND} s WHERE {IN_FLIGHT}
         AND (%(campaign)s::bigint IS NULL OR s.campaign_id = %(campaign)s::bigint))
     OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
-        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'queued'))
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND {QUEUED}))
     OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
-        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'in_doubt'
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND {IN_DOUBT}
           AND s.settle_at <= clock_timestamp() + %(patience)s * interval '1 second'))
     OR EXISTS (SELECT 1 FROM scope c WHERE c.status = 'sending' AND EXISTS (
-        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND s.status = 'retry'
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id = c.id AND {RETRY}
           AND (s.reason = 'rate_limited'
             OR s.next_attempt_at <= clock_timestamp() + %(patience)s * interval '1 second')))
     OR (%(campaign)s::bigint IS NULL AND EXISTS (
-        SELECT 1 FROM {SEND} s WHERE s.campaign_id IS NULL AND (s.status = 'queued'
-          OR (s.status = 'retry'
+        SELECT 1 FROM {SEND} s WHERE s.campaign_id IS NULL AND ({QUEUED}
+          OR ({RETRY}
             AND s.next_attempt_at <= clock_timestamp() + %(patience)s * interval '1 second'))))"""

@@ -41,19 +41,24 @@ WHERE s.campaign_id = %(campaign)s AND s.id > %(after)s
 ORDER BY s.id LIMIT %(size)s FOR UPDATE OF s"""
 
 # Second statement, with a snapshot younger than the locks: what was told of a row while we waited
-# for it is seen. What goes and what is counted is one set. In order of the key, so that two
-# processes add to the same numbers in the same order.
-PRUNE_SLICE = f"""
-WITH doomed AS MATERIALIZED (
-    SELECT s.id FROM {SEND} s WHERE s.id = ANY(%(ids)s::bigint[]) AND {_PRUNABLE}
-), events AS (
-    DELETE FROM {EVENT} e USING doomed d WHERE e.send_id = d.id RETURNING e.event_id
-), told AS (
-    UPDATE {PROVIDER_EVENT} p SET recipient = '', text = '' WHERE p.id IN (
-        SELECT o.id FROM {PROVIDER_EVENT} o JOIN events e ON e.event_id = o.event_id
-        WHERE o.applied_at IS NOT NULL AND o.recipient <> '' FOR UPDATE OF o SKIP LOCKED)
-), rows AS (
-    DELETE FROM {SEND} s USING doomed d WHERE s.id = d.id RETURNING s.status, s.reason
+# for it is seen. From here on nobody changes these rows, nor commits an event of them.
+DOOMED = f"""
+SELECT s.id FROM {SEND} s WHERE s.id = ANY(%(ids)s::bigint[]) AND {_PRUNABLE}"""
+
+# Before the rows, by which their counters find the campaign (see ``models.counts``).
+PRUNE_EVENTS_OF = f"""
+WITH events AS (
+    DELETE FROM {EVENT} e WHERE e.send_id = ANY(%(ids)s::bigint[]) RETURNING e.event_id
+)
+UPDATE {PROVIDER_EVENT} p SET recipient = '', text = '' WHERE p.id IN (
+    SELECT o.id FROM {PROVIDER_EVENT} o JOIN events e ON e.event_id = o.event_id
+    WHERE o.applied_at IS NOT NULL AND o.recipient <> '' FOR UPDATE OF o SKIP LOCKED)"""
+
+# What goes and what is counted is one set. In order of the key, so that two processes add to the
+# same numbers in the same order.
+PRUNE_ROWS = f"""
+WITH rows AS (
+    DELETE FROM {SEND} s WHERE s.id = ANY(%(ids)s::bigint[]) RETURNING s.status, s.reason
 ), counted AS (
     INSERT INTO {ARCHIVED} AS a (campaign_id, status, reason, number, at)
     SELECT %(campaign)s, r.status, r.reason, count(*), clock_timestamp() FROM rows r

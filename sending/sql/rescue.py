@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, DOUBTED, SEND
+from .tables import ACCOUNT, CAMPAIGN, DOUBTED, IN_FLIGHT, SEND
 
-_EXPIRED = "s.status IN ('claimed', 'sending') AND s.lease_until < clock_timestamp()"
-_OF_DEAD = "s.status IN ('claimed', 'sending') AND s.worker_id = %(worker)s"
+_EXPIRED = f"{IN_FLIGHT} AND s.lease_until < clock_timestamp()"
+_OF_DEAD = f"{IN_FLIGHT} AND s.worker_id = %(worker)s"
 
 _RESCUE = f"""
 WITH lost AS (

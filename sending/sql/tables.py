@@ -19,6 +19,12 @@ COUNT = "sendonce_sending_webhookcount"
 LIMIT = "sendonce_sending_ratelimit"
 HEALTH = "sendonce_sending_campaignhealth"
 ARCHIVED = "sendonce_sending_archivedcount"
+LEDGER_CHANGE = "sendonce_sending_ledgerchange"
+LEDGER_COUNT = "sendonce_sending_ledgercount"
+
+# What the partial indexes are about (see ``Send.queue``): where one of them is to be found, a
+# statement says it so, and else by the status.
+QUEUED, RETRY, IN_FLIGHT, IN_DOUBT = (f"s.queue = {number}" for number in (1, 2, 3, 4))
 
 # What becomes of a row that would open, be closed or be canceled while an earlier hand-over of
 # it is still in doubt: back in doubt. "Canceled" or "suppressed" would say that nothing left.

@@ -37,6 +37,7 @@ def test_the_ledger_shows_every_status_and_the_identity() -> None:
             "audience": 10,
             "difference": 0,
             "holds": True,
+            "counters": [],
         }
     ]
     lines = run("ledger", "--campaign", str(campaign.pk)).splitlines()

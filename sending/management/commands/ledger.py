@@ -1,17 +1,21 @@
-"""``manage.py ledger``: is every recipient of every campaign accounted for?"""
+"""``manage.py ledger``: is every recipient of every campaign accounted for, and are the counters
+that pages show right?"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from campaigns.models import Campaign
 from sending.campaign_id import find_campaign
+from sending.counters_text import drift_block, mended
 from sending.ledger import OPEN, STATUSES, Balance, balance
-from sending.models import Send
+from sending.models import Counted, Send
 from sending.plain_table import short, table
+from sending.recount import Drift, event_drift, rebuild
 
 EXIT_BROKEN = 1
 
@@ -32,13 +36,20 @@ CLOSED = [status for status in STATUSES if status not in OPEN]
 
 class Command(BaseCommand):
     help = (
-        "Count the recipients of one or all campaigns that ever started. Exit code 0: all are "
-        "accounted for, 1: some campaign's count does not add up, 2: there is no such campaign."
+        "Count the recipients of one or all campaigns that ever started, and compare the counters "
+        "that pages show with the rows. Exit code 0: all are accounted for and counted, 1: some "
+        "campaign's count does not add up or its counters are wrong, 2: there is no such campaign."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--campaign", metavar="ID", help="only this one, status by status")
         parser.add_argument("--json", action="store_true", help="for programs")
+        parser.add_argument(
+            "--rebuild",
+            action="store_true",
+            help="first mend the counters that pages show, from the rows; may be run while senders "
+            "work, and changes nothing else",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["campaign"] is not None:
@@ -49,24 +60,38 @@ class Command(BaseCommand):
                 .defer("body", "text_body")
                 .order_by("id")
             )
-        counted = []
+        if options["rebuild"]:
+            for campaign in chosen:
+                # To stderr: what is printed for programs stays as it is.
+                self._note(mended(campaign.pk, rebuild(campaign.pk)))
+        counted: list[tuple[Campaign, Balance]] = []
+        drifts: dict[int, list[Drift]] = {}
         for campaign in chosen:
             try:
-                counted.append((campaign, balance(campaign.pk)))
+                found = balance(campaign.pk)
             except Campaign.DoesNotExist:
                 continue  # deleted since it was listed
+            counted.append((campaign, found))
+            if drift := [*found.drift, *event_drift(campaign.pk)]:
+                drifts[campaign.pk] = drift
         broken = [campaign.pk for campaign, found in counted if not found.holds]
         if options["json"]:
-            self.stdout.write(json.dumps([as_data(*pair) for pair in counted], indent=2))
-        elif options["campaign"] is not None:
-            self._lines(block(*counted[0]) if counted else [])
+            data = [as_data(*pair, drifts.get(pair[0].pk, [])) for pair in counted]
+            self.stdout.write(json.dumps(data, indent=2))
         else:
-            self._overview(counted)
+            if options["campaign"] is not None:
+                self._lines(block(*counted[0]) if counted else [])
+            else:
+                self._overview(counted)
+            for campaign_id, drift in drifts.items():
+                self._lines(["", *drift_block(campaign_id, drift)])
+        wrong = []
         if broken:
-            which = ", ".join(map(str, broken))
-            raise CommandError(
-                f"the ledger does not add up for campaign {which}", returncode=EXIT_BROKEN
-            )
+            wrong.append(f"the ledger does not add up for campaign {_ids(broken)}")
+        if drifts:
+            wrong.append(f"the counters are wrong of campaign {_ids(drifts)}: ledger --rebuild")
+        if wrong:
+            raise CommandError("; ".join(wrong), returncode=EXIT_BROKEN)
 
     def _overview(self, counted: list[tuple[Campaign, Balance]]) -> None:
         if not counted:
@@ -78,6 +103,10 @@ class Command(BaseCommand):
                 self._lines(["", *block(campaign, found)])
         if all(found.holds for _, found in counted):
             self._lines(["", "Every recipient is accounted for."])
+
+    def _note(self, line: str) -> None:
+        if line:
+            self.stderr.write(line)
 
     def _lines(self, lines: list[str]) -> None:
         for line in lines:
@@ -135,7 +164,7 @@ def verdict(found: Balance) -> str:
     return "rows have no person: DO NOT SEND ON, report it"
 
 
-def as_data(campaign: Campaign, found: Balance) -> dict[str, Any]:
+def as_data(campaign: Campaign, found: Balance, drift: list[Drift]) -> dict[str, Any]:
     """The balance as plain data for JSON."""
     return {
         "campaign": campaign.pk,
@@ -147,11 +176,25 @@ def as_data(campaign: Campaign, found: Balance) -> dict[str, Any]:
         "audience": found.audience,
         "difference": found.difference,
         "holds": found.holds,
+        "counters": [
+            {
+                "of": Counted(d.what).label,
+                "status": d.status,
+                "reason": d.reason,
+                "there": d.there,
+                "counted": d.counted,
+            }
+            for d in drift
+        ],
     }
 
 
 def _archived(number: int) -> str:
     return f"; {number:,} archived by prune" if number else ""
+
+
+def _ids(campaigns: Iterable[int]) -> str:
+    return ", ".join(map(str, campaigns))
 
 
 def _word(status: str) -> str:

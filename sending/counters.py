@@ -1,0 +1,88 @@
+"""A campaign's numbers without counting its rows: sums that the database keeps.
+
+See ``models.counts`` for how they are kept, and ``recount`` for the check. All of them go on
+counting rows that were pruned. Each is of one moment: of one statement, so of one snapshot.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connection, transaction
+
+from campaigns.models import Campaign
+
+from . import sql
+from .ledger import STATUSES
+from .sql import counters as statements
+
+#: Changes that are rolled up in one transaction, and how many of these a look makes at most.
+BATCH, LARGEST_LOOK = 20_000, 5
+
+
+def totals(campaign_id: int) -> dict[tuple[str, str], int]:
+    """``{(status, reason): rows}`` of what there is; ``{}`` for a campaign without rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(statements.TOTALS, {"campaign": campaign_id})
+        return {(status, reason): number for status, reason, number in cursor.fetchall()}
+
+
+def by_status(campaign_id: int) -> dict[str, int]:
+    """``{status: rows}``, all statuses."""
+    found = dict.fromkeys(STATUSES, 0)
+    for (status, _), number in totals(campaign_id).items():
+        found[status] += number
+    return found
+
+
+def with_audience(campaign_id: int) -> dict[str, int]:
+    """``{status: rows, ..., "audience": people}``, as ``ledger.counts`` has it from the rows.
+
+    Raises ``Campaign.DoesNotExist``.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(statements.BY_STATUS, {"campaign": campaign_id})
+        rows = cursor.fetchall()
+    if not rows:
+        raise Campaign.DoesNotExist(f"there is no campaign {campaign_id}")
+    found = dict.fromkeys(STATUSES, 0)
+    found.update({status: number for _, status, number in rows if status is not None})
+    return {**found, "audience": rows[0][0]}
+
+
+def by_hour(campaign_id: int) -> list[tuple[datetime, str, str, int]]:
+    """``(hour, status, reason, n)``: by how many rows in it a status grew within an hour, less
+    those that left it; negative where more left. Oldest first; hours are UTC's, by their
+    beginning. The sum over all hours is ``totals``."""
+    with connection.cursor() as cursor:
+        cursor.execute(statements.BY_HOUR, {"campaign": campaign_id})
+        return cursor.fetchall()
+
+
+def events_by_hour(campaign_id: int) -> list[tuple[datetime, str, str, int]]:
+    """``(hour, kind, reason, events)`` of the campaign's delivery events, by the hour in which
+    they happened (``DeliveryEvent.at``), oldest first. Events that went with their pruned rows
+    go on counting."""
+    with connection.cursor() as cursor:
+        cursor.execute(statements.EVENTS_BY_HOUR, {"campaign": campaign_id})
+        return cursor.fetchall()
+
+
+def compact(*, batch: int = BATCH) -> int:
+    """Roll changes up into counts, in short transactions; returns how many changes.
+
+    Beside writers, readers and others who do the same; whoever is not the first leaves it.
+    """
+    rolled = 0
+    for _ in range(LARGEST_LOOK):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.RELAXED)
+            cursor.execute(statements.TRY_LOCK)
+            if cursor.fetchone() == (False,):
+                break
+            cursor.execute(statements.COMPACT, {"size": batch})
+            (taken,) = cursor.fetchone()
+        rolled += taken
+        if taken < batch:
+            break
+    return rolled

@@ -1,0 +1,62 @@
+"""What the front page asks of several campaigns at once: each in one statement, none of them reads
+a campaign's rows but a bounded number."""
+
+from __future__ import annotations
+
+from .tables import CAMPAIGN, IN_DOUBT, LEDGER_CHANGE, LEDGER_COUNT, SEND, WORKER
+
+# By the counters; see counters.TOTALS.
+TOTALS = f"""
+SELECT n.campaign_id, n.status, sum(n.number)::bigint FROM (
+    SELECT t.campaign_id, t.status, t.number FROM {LEDGER_COUNT} t
+    WHERE t.campaign_id = ANY(%(ids)s::bigint[]) AND t.what = 0
+    UNION ALL
+    SELECT t.campaign_id, t.status, t.number FROM {LEDGER_CHANGE} t
+    WHERE t.campaign_id = ANY(%(ids)s::bigint[]) AND t.what = 0) n
+GROUP BY n.campaign_id, n.status HAVING sum(n.number) <> 0"""
+
+# Seconds since the last hand-overs of each; see watching.HANDED_LAST.
+HANDED_LAST = f"""
+SELECT x.id, r.age FROM unnest(%(ids)s::bigint[]) AS x (id)
+CROSS JOIN LATERAL (
+    SELECT EXTRACT(epoch FROM clock_timestamp() - s.handed_at)::float8 AS age
+    FROM {SEND} s WHERE s.campaign_id = x.id AND s.id <= COALESCE(
+        (SELECT COALESCE(max(f.id) FILTER (WHERE f.status = 'sending'), max(f.id)) FROM {SEND} f
+         WHERE f.queue = 3 AND f.campaign_id = x.id), 9223372036854775807)
+    ORDER BY s.id DESC LIMIT %(limit)s) r"""
+
+ALIVE = f"""
+SELECT clock_timestamp(), EXISTS (SELECT 1 FROM {WORKER} w
+    WHERE w.ended IS NULL AND w.seen >= clock_timestamp() - %(within)s)"""
+
+# Rows that are held for evidence or a person, by campaign, latest first; see
+# doubt_desk.CAMPAIGNS_IN_DOUBT. NULL: the messages of no campaign.
+_HELD = f"""
+    SELECT count(*) AS n FROM (SELECT 1 FROM (SELECT s.settle_at, s.account_id FROM {SEND} s
+        WHERE {IN_DOUBT} AND {{which}} ORDER BY s.id LIMIT %(most)s) o
+    WHERE o.settle_at IS NULL {{and_}}) held"""
+HELD = f"""
+WITH RECURSIVE found (id) AS (
+    (SELECT s.campaign_id FROM {SEND} s WHERE {IN_DOUBT} AND s.campaign_id IS NOT NULL
+     ORDER BY s.campaign_id DESC LIMIT 1)
+    UNION ALL
+    SELECT (SELECT s.campaign_id FROM {SEND} s
+            WHERE {IN_DOUBT} AND s.campaign_id < f.id
+            ORDER BY s.campaign_id DESC LIMIT 1)
+    FROM found f WHERE f.id IS NOT NULL
+), seen AS (
+    SELECT c.id, c.name FROM found f JOIN {CAMPAIGN} c ON c.id = f.id
+    WHERE %(accounts)s::bigint[] IS NULL OR c.account_id = ANY(%(accounts)s::bigint[])
+    ORDER BY c.id DESC LIMIT %(campaigns)s
+)
+SELECT * FROM (
+    SELECT c.id, c.name, h.n FROM seen c
+    CROSS JOIN LATERAL ({_HELD.format(which="s.campaign_id = c.id", and_="")}) h
+    UNION ALL
+    SELECT NULL, '', h.n FROM ({
+    _HELD.format(
+        which="s.campaign_id IS NULL",
+        and_="AND (%(accounts)s::bigint[] IS NULL OR o.account_id = ANY(%(accounts)s::bigint[]))",
+    )
+}) h) t
+WHERE t.n > 0 ORDER BY t.id DESC NULLS LAST"""
