@@ -12,4 +12,11 @@ class SubscribersConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks  # noqa: F401  (registers the system checks)
+        from django.db.models.signals import post_migrate
+
+        from . import checks, role_groups, roles  # noqa: F401  (registers the system checks)
+
+        roles.register_own(self.label)
+        post_migrate.connect(
+            role_groups.after_migrate, dispatch_uid="subscribers.role_groups.after_migrate"
+        )

@@ -126,12 +126,14 @@ def export_chunks(
     leaves the connection usable. A client that is slow for longer than ``PATIENCE`` gets the rest
     from a temporary file, so that its snapshot ends.
     """
-    return _chunks(account, _parameters(account, segment, status, suppressed))
+    return in_chunks(_pages(account, _parameters(account, segment, status, suppressed)))
 
 
-def _chunks(account: Account, parameters: dict[str, Any]) -> Iterator[bytes]:
+def in_chunks(lines: Generator[tuple[int, str], None, None]) -> Iterator[bytes]:
+    """Pages of ``(rows, their lines)`` that hold a snapshot, as chunks for a streamed answer; see
+    ``export_chunks``."""
     waited = 0.0
-    with closing(_pages(account, parameters)) as pages:
+    with closing(lines) as pages:
         for _, text in pages:
             since = monotonic()
             yield text.encode()

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    from django.http import HttpRequest
+
     from .models import Account, Subscriber
 
 P = ParamSpec("P")
@@ -54,6 +56,10 @@ def _withdraw_nothing(subscriber_ids: list[int]) -> int:
     return 0
 
 
+def _nothing_to_note(subscriber_id: int, campaign_id: int) -> None:
+    return None
+
+
 def _no_web_version(subscriber_id: int, campaign_id: int) -> str | None:
     return None
 
@@ -65,6 +71,11 @@ web_version: Hook[[int, int], str | None] = Hook(_no_web_version)
 #: address, inside their transaction's ``on_commit``; withdraws open rows of running campaigns that
 #: no longer reach them, and lets untried ones follow to a new address.
 withdraw_leavers: Hook[[list[int]], int] = Hook(_withdraw_nothing)
+
+
+#: ``(subscriber id, campaign id)``: the person has just unsubscribed by a link of that campaign, in
+#: the caller's transaction; for the campaign's report.
+left_through: Hook[[int, int], None] = Hook(_nothing_to_note)
 
 
 def _send_nothing(message: Message) -> int | None:
@@ -85,6 +96,10 @@ def _nothing_to_erase(
     return {}
 
 
+def _no_links(subscriber: Subscriber, request: HttpRequest) -> list[tuple[str, str]]:
+    return []
+
+
 #: ``(message) -> its id``: queue it in the caller's transaction; workers send it once that has
 #: committed, and never the request. ``None``: nothing is installed that sends.
 send_message: Hook[[Message], int | None] = Hook(_send_nothing)
@@ -100,3 +115,7 @@ personal_data: Hook[[int, int | None, str], dict[str, Any]] = Hook(_no_data)
 #: ``(account id, subscriber id, address, keyed hash) -> rows by kind``: make the apps above forget
 #: a person, in the caller's transaction; the hash stays where the address was.
 erase_personal_data: Hook[[int, int | None, str, str], dict[str, int]] = Hook(_nothing_to_erase)
+
+#: ``(subscriber, request) -> [(label, URL), ...]``: pages of the apps above about a person, those
+#: that this request may open. Asked by the person's page.
+links: Hook[[Subscriber, HttpRequest], list[tuple[str, str]]] = Hook(_no_links)

@@ -140,6 +140,15 @@ class Links:
         return f"{self._before}{token}{self._after}"
 
 
+#: Stands where a token stands, in previews and test messages: it is nobody's.
+TEST = "test"
+
+
+def nobodys_link() -> str:
+    """What previews and test messages have in place of a person's links: its page says so."""
+    return link(TEST)
+
+
 def link(token: str) -> str:
     """The absolute URL of a token's page, at most 76 characters for ordinary base URLs."""
     return conf.BASE_URL + reverse("sendonce:link", args=[token])

@@ -19,7 +19,7 @@ from .leaving.address_change import became, leave_everything
 from .leaving.farewell import farewell
 from .models import Subscriber
 from .pages import about, page
-from .tokens import Kind, Token, make_token, read_token
+from .tokens import TEST, Kind, Token, make_token, read_token
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 
@@ -32,6 +32,8 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
         return HttpResponseNotAllowed(METHODS)
     if request.method == "OPTIONS":
         return HttpResponse(status=204, headers={"Allow": ", ".join(METHODS)})
+    if token == TEST:
+        return page(request, "link_test.html")
     known = read_token(token)
     if known is None:
         # Gone, not "not found": a host's LocaleMiddleware sends what is not found on to a page
@@ -60,7 +62,7 @@ def _leave(request: HttpRequest, known: Token) -> HttpResponse:
         where = f" of campaign {known.campaign_id}" if known.campaign_id else ""
         agent = request.headers.get("User-Agent", "unknown")[:200]
         said = f"POST to the unsubscribe link{where} by {agent}"
-        leave_everything(person, evidence=said)
+        leave_everything(person, evidence=said, campaign_id=known.campaign_id)
     elif any(one.status != Subscriber.Status.UNSUBSCRIBED for one in (person, *became(person))):
         token = make_token(Kind.PREFERENCES, person.pk, known.campaign_id)
         choices = reverse("sendonce:link", args=[token])

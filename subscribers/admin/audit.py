@@ -9,9 +9,11 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.formats import date_format
+from django.utils.text import capfirst
 from django.utils.timezone import localtime
 
 from ..addresses import canonical, erased_hashes, lower
+from ..audit_words import words
 from ..models import AuditEvent
 from ..scoping import AccountFilter, ReadOnly, ScopedAdmin, visible
 from .parts import StyledMedia
@@ -28,7 +30,7 @@ class VerbFilter(admin.SimpleListFilter):
         newest = visible(AuditEvent.objects.order_by("-pk"), request, "account_id")
         recent = AuditEvent.objects.filter(pk__in=newest.values("pk")[:_LOOKED_AT])
         verbs = recent.order_by("verb").values_list("verb", flat=True).distinct()
-        return [(verb, verb) for verb in verbs]
+        return sorted(((verb, capfirst(words(verb))) for verb in verbs), key=lambda pair: pair[1])
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(verb=self.value()) if self.value() else queryset
@@ -50,8 +52,8 @@ class AuditEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     sortable_by = ()
     search_fields = ("subject_lower__startswith",)
     search_help_text = "The beginning of an address or name, or all of one that was erased."
-    fields = ("when", "act", "about", "who", "where_from", "account", "words", "told")
-    readonly_fields = ("when", "act", "about", "who", "where_from", "words", "told")
+    fields = ("when", "act", "about", "who", "where_from", "account", "why", "told", "name")
+    readonly_fields = ("when", "act", "about", "who", "where_from", "why", "told", "name")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -72,6 +74,11 @@ class AuditEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     @admin.display(description="act")
     def act(self, obj: AuditEvent) -> str:
+        return capfirst(words(obj.verb))
+
+    @admin.display(description="verb")
+    def name(self, obj: AuditEvent) -> str:
+        """As programs and filters know it."""
         return obj.verb
 
     @admin.display(description="subject")
@@ -87,7 +94,7 @@ class AuditEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
         return obj.from_address or "-"
 
     @admin.display(description="reason")
-    def words(self, obj: AuditEvent) -> str:
+    def why(self, obj: AuditEvent) -> str:
         return obj.reason
 
     @admin.display(description="details")

@@ -140,7 +140,8 @@ class ImportJobAdmin(StyledMedia, MappingPage, ReadOnly, ScopedAdmin):
     def cancel_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         job = self.found(request, object_id)
         if request.method == "POST":
-            if jobs.cancel(job.pk, by=request.user, by_name=request.user.get_username()):
+            who = request.user
+            if jobs.cancel(job.pk, by=who, by_name=who.get_username(), request=request):
                 self.message_user(request, "The import is canceled.", messages.SUCCESS)
             else:
                 self.message_user(

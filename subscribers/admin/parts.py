@@ -17,7 +17,7 @@ from ..addresses import canonical, lower
 CHUNK = 500
 
 
-class StyledMedia:
+class StyledMedia(admin.ModelAdmin):
     """The few rules that the stock admin has not."""
 
     class Media:

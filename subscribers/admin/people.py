@@ -89,7 +89,9 @@ class SubscriberAdmin(
                 transaction.on_commit(lambda: hooks.withdraw_leavers([obj.pk]), robust=True)
         else:
             obj.status = Subscriber.Status.PENDING
-            obj.save()
+            with transaction.atomic():
+                obj.save()
+                record(obj.account, "subscriber.add", subject=obj.email, request=request)
         if confirms and confirm(obj, source=obj.consent_source):
             source = {"consent_source": obj.consent_source}
             act = "subscriber.confirm"

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
+from .. import hooks
 from ..models import Subscriber, Suppression
 from ..scoping import account_ids
 from ..suppressing.standing import entries_against, hindrances, on_a_list
@@ -45,6 +46,7 @@ class Reach(admin.ModelAdmin):
                 {"why": one, "url": self._entry_url(request, one.entry)}
                 for one in hindrances(person, entries_against(person), timezone.now())
             ]
+            context["person_links"] = hooks.links(person, request)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _entry_url(self, request: HttpRequest, entry: Suppression | None) -> str | None:

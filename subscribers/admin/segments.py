@@ -91,6 +91,17 @@ class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         return deletion_summary(objs, Membership.objects.filter(segment__in=objs))
 
+    def save_model(self, request: HttpRequest, obj: Segment, form: Any, change: bool) -> None:
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            if not change:
+                record(obj.account, "segment.create", subject=obj.name, request=request)
+            elif form.changed_data:
+                told = {"fields": sorted(form.changed_data)}
+                record(
+                    obj.account, "segment.change", subject=obj.name, detail=told, request=request
+                )
+
     def delete_model(self, request: HttpRequest, obj: Segment) -> None:
         with transaction.atomic():
             if not hold_to_delete(obj):

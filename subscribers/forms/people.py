@@ -88,7 +88,45 @@ class WaitsField(forms.CharField):
         return int(word)
 
 
+class DomainsField(forms.CharField):
+    """Domain names separated by commas, as a list: in the form that addresses are stored in, each
+    once. An ``@`` before one is taken for what it means."""
+
+    most = 50
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else ", ".join(value)
+
+    def clean(self, value: Any) -> Any:
+        words = re.split(r"[\s,;]+", super().clean(value))
+        domains = list(dict.fromkeys(self._domain(word) for word in words if word))
+        if len(domains) > self.most:
+            raise ValidationError(f"At most {self.most} domains, not {len(domains)}.")
+        return domains
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return list(initial or ()) != self.clean(data)
+        except ValidationError:
+            return True
+
+    def _domain(self, word: str) -> str:
+        name = word.removeprefix("@").lower().rstrip(".")
+        try:
+            return normalize(f"a@{name}").rpartition("@")[2].lower()
+        except AddressError:
+            shown = word if len(word) <= 60 else f"{word[:57]}..."
+            raise ValidationError(f"\u201c{shown}\u201d is no domain name.") from None
+
+
 class AccountForm(forms.ModelForm):
+    other_domains = DomainsField(
+        required=False,
+        label="Other domains",
+        max_length=10_000,
+        widget=AdminTextInputWidget(attrs={"placeholder": "news.example.org"}),
+        help_text=Account._meta.get_field("other_domains").help_text,
+    )
     retry_waits = WaitsField(
         required=False,
         label="Waits (seconds)",

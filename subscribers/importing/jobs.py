@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from django.db import InterfaceError, OperationalError, transaction
+from django.http import HttpRequest
 
 from ..models import Account, AttributeDefinition, ImportChunk, ImportJob, Segment
 from ..tabular import ImportRefused, Options, Plan, detect, open_table
@@ -117,9 +118,16 @@ def _draft(job: ImportJob) -> None:
         raise ImportRefused("This import has been started, or has ended.")
 
 
-def cancel(job_id: int, *, by: Any = None, by_name: str = "", why: str = "") -> bool:
+def cancel(
+    job_id: int,
+    *,
+    by: Any = None,
+    by_name: str = "",
+    why: str = "",
+    request: HttpRequest | None = None,
+) -> bool:
     """End a draft or a queued job; what is in stays. A running one stops at its next batch, for
-    which this waits. ``False``: it had ended."""
+    which this waits. ``False``: it had ended. ``request``: where it was asked for."""
     with transaction.atomic():
         job = (
             ImportJob.objects.select_for_update(no_key=True, of=("self",))
@@ -129,7 +137,7 @@ def cancel(job_id: int, *, by: Any = None, by_name: str = "", why: str = "") -> 
         )
         if job is None:
             return False
-        running.end(job, Status.CANCELED, error=why, by=by, by_name=by_name)
+        running.end(job, Status.CANCELED, error=why, by=by, by_name=by_name, request=request)
     return True
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from django.db import transaction
+from django.http import HttpRequest
 
 from .. import audit
 from ..models import AttributeDefinition, ImportChunk, ImportJob, Segment
@@ -175,6 +176,7 @@ def end(
     keep: bool = False,
     by: Any = None,
     by_name: str = "",
+    request: HttpRequest | None = None,
 ) -> None:
     """The last word on a job, in a transaction that holds its row: uploaded pieces and staged
     rows go, and the people that the preview shows. ``by``: who ended it, if not who began it."""
@@ -199,6 +201,7 @@ def end(
             by_name=job.by_name if by is None and not by_name else by_name,
             subject=job.file_name,
             reason=error,
+            request=request,
             detail={
                 "import": job.pk,
                 "segment": job.segment.slug if job.segment is not None else "",
@@ -206,10 +209,12 @@ def end(
             },
         )
         if job.status == Status.DRAFT:
-            _give_up_segment(job, by=by, by_name=by_name)
+            _give_up_segment(job, by=by, by_name=by_name, request=request)
 
 
-def _give_up_segment(job: ImportJob, *, by: Any, by_name: str) -> None:
+def _give_up_segment(
+    job: ImportJob, *, by: Any, by_name: str, request: HttpRequest | None = None
+) -> None:
     """Delete the segment that was made for a draft, if nobody has used or changed it since."""
     name = job.preview.get("new_segment")
     if not name or job.segment_id is None:
@@ -231,6 +236,7 @@ def _give_up_segment(job: ImportJob, *, by: Any, by_name: str) -> None:
         by_name=by_name,
         subject=name,
         reason="It was made for an import that was canceled.",
+        request=request,
     )
 
 

@@ -105,11 +105,19 @@ def became(person: Subscriber) -> list[Subscriber]:
     return [*found.values()]
 
 
-def leave_everything(person: Subscriber, *, evidence: str) -> None:
-    """``consent.unsubscribe``, also whom this person has become since."""
-    unsubscribe(person, evidence=evidence)
+def leave_everything(person: Subscriber, *, evidence: str, campaign_id: int | None = None) -> None:
+    """``consent.unsubscribe``, also whom this person has become since. ``campaign_id``: by a link
+    of that campaign, which is recorded with the change."""
+    _leave(person, person, evidence, campaign_id)
     for later in became(person):
-        unsubscribe(later, evidence=evidence)
+        _leave(later, person, evidence, campaign_id)
+
+
+def _leave(one: Subscriber, person: Subscriber, evidence: str, campaign_id: int | None) -> None:
+    """``person`` got the link, and is ``one`` by now."""
+    with read_committed():
+        if unsubscribe(one, evidence=evidence) and campaign_id is not None:
+            hooks.left_through(person.pk, campaign_id)
 
 
 def _follow(signup: Signup, person_id: int, email: str) -> AddressChange:

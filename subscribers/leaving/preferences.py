@@ -106,7 +106,8 @@ def _act(request: HttpRequest, person: Subscriber, known: Token) -> Answer:
         case "address" if person.status == Subscriber.Status.CONFIRMED:
             return _ask_address(request, person)
         case "leave":
-            leave_everything(person, evidence=_source(request, known.campaign_id))
+            where = known.campaign_id
+            leave_everything(person, evidence=_source(request, where), campaign_id=where)
     return Answer()
 
 

@@ -8,6 +8,7 @@ from .audit import AuditEvent
 from .fields import lower_c
 from .imports import ImportChunk, ImportJob, ImportReject, ImportRow
 from .people import Membership, MembershipChange, Segment, Subscriber
+from .roles import RoleGroup
 from .signups import ConsentText, Signup, SignupAttempt, SignupForm
 from .suppressions import Suppression
 
@@ -22,6 +23,7 @@ __all__ = [
     "ImportRow",
     "Membership",
     "MembershipChange",
+    "RoleGroup",
     "Segment",
     "Signup",
     "SignupAttempt",

@@ -25,6 +25,13 @@ class Account(models.Model):
     slug = models.SlugField(max_length=100, unique=True)
     from_email = models.EmailField(max_length=320)
     from_name = models.CharField(max_length=200, blank=True)
+    other_domains = ArrayField(
+        models.CharField(max_length=253),
+        default=list,
+        blank=True,
+        help_text="Domains that its campaigns may be from besides that of the address, separated "
+        "by commas: news.example.org.",
+    )
     reply_to = models.EmailField(max_length=320, blank=True)
     postal_address = models.TextField(
         blank=True, help_text="Shown in every message; most countries require it."
@@ -37,7 +44,8 @@ class Account(models.Model):
         max_length=20, choices=DoubtPolicy.choices, default=DoubtPolicy.HOLD
     )
     second_approver = models.BooleanField(
-        default=False, help_text="The approver of a campaign may not be its author."
+        default=False,
+        help_text="The approver of a campaign may not be its author, nor who edited it last.",
     )
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, blank=True, related_name="sendonce_accounts"

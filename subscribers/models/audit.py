@@ -44,6 +44,9 @@ class AuditEvent(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["account", "-id"], name="sendonce_audit_account"),
             models.Index(fields=["subject_lower"], name="sendonce_audit_subject"),
+            # One kind of act: of everybody, for superusers, and of one account.
+            models.Index(fields=["verb", "-id"], name="sendonce_audit_verb"),
+            models.Index(fields=["account", "verb", "-id"], name="sendonce_audit_account_verb"),
         ]
 
     def __str__(self) -> str:
