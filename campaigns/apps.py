@@ -14,8 +14,11 @@ class CampaignsConfig(AppConfig):
     def ready(self) -> None:
         from subscribers import hooks
 
+        from . import audit_words, roles
         from .content import template_error
         from .web_version import web_version
 
+        roles.register_own(self.label)
+        audit_words.register_own()
         hooks.check_template.fill(template_error)
         hooks.web_version.fill(web_version)

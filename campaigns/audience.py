@@ -85,18 +85,9 @@ def count_sql(include: int, exclude: int) -> str:
     A join for each segment and not one for all: (segment, person) is unique, so that nobody is
     counted twice, and each is read from the index of present members, in the people's order.
     """
-    included = [f"include_{n}" for n in range(include)]
-    excluded = [f"exclude_{n}" for n in range(exclude)]
-    # With one segment its members are all there is to look at, be the account ever so large.
-    joins = [
-        f"""{"JOIN" if included == [name] else "LEFT JOIN"} {_MEMBERSHIP} {name}
-            ON {name}.segment_id = %({name})s AND {name}.subscriber_id = p.id
-            AND {name}.left_at IS NULL"""
-        for name in (*included, *excluded)
-    ]
-    inside = {name: f"{name}.subscriber_id IS NOT NULL" for name in (*included, *excluded)}
+    inside, joins, kept = joined_sql(include, exclude)
+    included, excluded = list(inside)[:include], list(inside)[include:]
     brought = f"({' OR '.join(inside[name] for name in included)})"
-    kept = " AND ".join([brought, *(f"NOT {inside[name]}" for name in excluded)])
     shares = [
         *(f"count(*) FILTER (WHERE {inside[name]})" for name in included),
         *(f"count(*) FILTER (WHERE {brought} AND {inside[name]})" for name in excluded),
@@ -111,8 +102,26 @@ def count_sql(include: int, exclude: int) -> str:
             ]
         )
     }
-        FROM {_SUBSCRIBER} p {" ".join(joins)}
+        FROM {_SUBSCRIBER} p {joins}
         WHERE p.account_id = %(account)s AND p.status = 'confirmed'"""
+
+
+def joined_sql(include: int, exclude: int) -> tuple[dict[str, str], str, str]:
+    """To people ``p`` of an account, by so many segments: the condition of being in each, by the
+    name of its parameter, the joins, and the condition of being in the audience."""
+    included = [f"include_{n}" for n in range(include)]
+    excluded = [f"exclude_{n}" for n in range(exclude)]
+    # With one segment its members are all there is to look at, be the account ever so large.
+    joins = [
+        f"""{"JOIN" if included == [name] else "LEFT JOIN"} {_MEMBERSHIP} {name}
+            ON {name}.segment_id = %({name})s AND {name}.subscriber_id = p.id
+            AND {name}.left_at IS NULL"""
+        for name in (*included, *excluded)
+    ]
+    inside = {name: f"{name}.subscriber_id IS NOT NULL" for name in (*included, *excluded)}
+    brought = f"({' OR '.join(inside[name] for name in included)})"
+    kept = " AND ".join([brought, *(f"NOT {inside[name]}" for name in excluded)])
+    return inside, " ".join(joins), kept
 
 
 def suppressed_sql(include: int, exclude: int) -> str:

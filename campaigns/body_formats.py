@@ -39,15 +39,10 @@ _HIDDEN = (
 )
 # Keeps mail programs from filling the line after the preheader with the body's first words.
 _FILLER = "&#847;&zwnj;&nbsp;" * 40
-#: Elements inside each other. MJML's compiler recurses in native code: a few thousand, or a
-#: hundred on a small thread's stack, end the process.
-MAX_DEPTH = 40
-_TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)")
-_IN_TAG = re.compile(r"[\"'>]|/>")
-_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
-_VOID |= {"track", "wbr"}
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"}
+VOID |= {"track", "wbr"}
 
-#: The same for inlining, which recurses too; real mail is far below.
+#: Elements inside each other. Inlining recurses in native code; real mail is far below.
 MAX_INLINE_DEPTH = 100
 # Bounds that keep inlining to seconds and megabytes: characters of formatting elements that are
 # opened again, steps of setting declarations, characters of style sheets copied.
@@ -87,7 +82,12 @@ _IMPLIED = {"html", "head", "body", "tbody"}
 
 
 class FormatError(ValueError):
-    """The body is not what its format says; the message says why."""
+    """The body is not what its format says; the message says why. ``at``: where in it, as an
+    offset, if that is known."""
+
+    def __init__(self, message: str, at: int | None = None) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 def from_html(source: str, title: str) -> str:
@@ -98,31 +98,21 @@ def from_html(source: str, title: str) -> str:
 
 
 def from_markdown(source: str, title: str, block: str) -> str:
-    """CommonMark with tables and strikethrough. Raises ``FormatError`` without the extra."""
+    """CommonMark as a plain document. Raises ``FormatError`` without the extra."""
+    body = markdown_fragment(source, block)
+    return DOCUMENT.format(title=html.escape(title), attributes=_PROSE, body=body)
+
+
+def markdown_fragment(source: str, block: str) -> str:
+    """CommonMark with tables and strikethrough, as what stands inside of a document. Raises
+    ``FormatError`` without the extra."""
     try:
         from markdown_it import MarkdownIt
     except ImportError as error:
         raise FormatError("Markdown needs django-sendonce[markdown] to be installed.") from error
     body = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(source)
     # {% if %} on a line of its own is no paragraph.
-    body = re.sub(rf"<p>\s*((?:{block}\s*)+)</p>", r"\1", body)
-    return DOCUMENT.format(title=html.escape(title), attributes=_PROSE, body=body.strip())
-
-
-def from_mjml(source: str) -> str:
-    """MJML, without web fonts that the author did not ask for. Raises ``FormatError``."""
-    try:
-        from mjml import mjml2html
-    except ImportError as error:
-        raise FormatError("MJML needs django-sendonce[mjml] to be installed.") from error
-    if re.search(r"<mj-include\b", source, re.IGNORECASE):
-        raise FormatError("mj-include is not available: a campaign is one document.")
-    if _depth(source) > MAX_DEPTH:
-        raise FormatError(f"More than {MAX_DEPTH} elements inside each other.")
-    try:
-        return str(mjml2html(source, fonts={}))
-    except ValueError as error:
-        raise FormatError(f"MJML: {error}.") from error
+    return re.sub(rf"<p>\s*((?:{block}\s*)+)</p>", r"\1", body).strip()
 
 
 def inlined(document: str, tags: MergeTags) -> str:
@@ -202,34 +192,6 @@ def with_footer(document: str, footer: str) -> str:
     return document[:at] + footer + document[at:]
 
 
-def _depth(source: str) -> int:
-    """The most elements inside each other, never less than a parser would find. Linear."""
-    open_: list[str] = []
-    deepest = at = 0
-    while tag := _TAG.search(source, at):
-        closing, name = tag[1], tag[2].lower()
-        at, alone = _end_of_tag(source, tag.end())
-        if closing:
-            if open_ and open_[-1] == name:
-                open_.pop()
-        elif not alone and name not in _VOID:
-            open_.append(name)
-            deepest = max(deepest, len(open_))
-    return deepest
-
-
-def _end_of_tag(source: str, at: int) -> tuple[int, bool]:
-    """Where the tag's text ends, and whether it ends in ``/>``."""
-    while found := _IN_TAG.search(source, at):
-        at = found.end()
-        if found[0] not in "\"'":
-            return at, found[0] == "/>"
-        at = source.find(found[0], at) + 1
-        if not at:
-            raise FormatError("A quotation mark inside a tag is not closed.")
-    raise FormatError("A tag is not closed.")
-
-
 class _Markup:
     """The tags of an HTML document, if they can be told for certain.
 
@@ -285,7 +247,7 @@ class _Markup:
                 return False
             if self._word.search(rest) and not self._attributes_certain(rest):
                 return False
-            if name not in _VOID and name not in _IMPLIED:
+            if name not in VOID and name not in _IMPLIED:
                 self._runs[-1].append(f"/{name}" if found["close"] else name)
             tags += 1
             cost = len(found[0]) + 30 if name in _FORMATTING else 0
@@ -313,7 +275,7 @@ class _Markup:
                 at = upto = end.start()
             # <p> and <li> end one that was left open.
             left_open = name in ("p", "li") and open_ and open_[-1][0] == name
-            if name not in _VOID and not left_open:
+            if name not in VOID and not left_open:
                 open_.append((name, cost))
                 repeated += cost
                 most_repeated = max(most_repeated, repeated)

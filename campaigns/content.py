@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,7 +14,8 @@ from django.utils import translation
 from django.utils.html import escape
 from django.utils.translation import gettext
 
-from . import body_formats
+from . import body_formats, framing
+from .layouts import LayoutError, place
 from .merge_tags import MergeTags
 from .models import Campaign, Content
 from .plain_text import NoText, text_from_html
@@ -23,6 +24,8 @@ from .sandbox import Compiled, SandboxError, compile_template
 UNSUBSCRIBE_FIELD = "unsubscribe_url"
 ADDRESS_FIELD = "account.postal_address"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+#: Neither PostgreSQL nor UTF-8 has them: NUL, and half of a character beyond the first 65,536.
+_NOT_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class ContentError(ValueError):
@@ -69,6 +72,10 @@ class Draft(Protocol):
     @property
     def account(self) -> Any:
         """A ``Sender``."""
+
+    @property
+    def layout(self) -> Any:
+        """A ``framing.Frame`` of the account, or None."""
 
 
 @dataclass(frozen=True)
@@ -204,41 +211,52 @@ def _refusals(draft: Draft) -> Iterator[ContentError]:
     if _CONTROL.search(draft.subject):
         yield ContentError("subject", "A subject can't contain line ends or control characters.")
     for name in ("subject", "preheader", "body", "text_body"):
+        if name == "body":
+            yield from map(_content_error, framing.refusals(draft))
+            continue
         try:
             compile_template(getattr(draft, name), html=False)
         except SandboxError as error:
             yield ContentError(name, error.message, error.line, error.column)
+    for name in ("subject", "preheader", "from_name", "body", "text_body"):
+        found = _NOT_TEXT.search(getattr(draft, name))
+        if found:
+            where = place(getattr(draft, name), found.start())
+            yield ContentError(name, "Here is a character that no text can hold.", *where)
+
+
+def _content_error(error: LayoutError) -> ContentError:
+    return ContentError(error.field, error.message, error.line, error.column)
 
 
 def _html(draft: Draft, *, bulk: bool) -> str:
     if draft.body_format == Campaign.BodyFormat.TEXT:
         return ""
-    tags = MergeTags(draft.body, draft.subject, draft.preheader)
-    source, title = tags.hide(draft.body), tags.hide(draft.subject)
-    formats: dict[str, Callable[[], str]] = {
-        Campaign.BodyFormat.HTML: lambda: body_formats.from_html(source, title),
-        Campaign.BodyFormat.MARKDOWN: lambda: body_formats.from_markdown(source, title, tags.block),
-        Campaign.BodyFormat.MJML: lambda: body_formats.from_mjml(source),
-    }
+    frame = draft.layout.body if draft.layout is not None else ""
+    tags = MergeTags(draft.body, frame, draft.subject, draft.preheader)
     try:
-        document = formats[draft.body_format]()
-    except body_formats.FormatError as error:
-        raise ContentError("body", str(error)) from error
+        document = framing.document(draft, tags, tags.hide(draft.subject))
+    except LayoutError as error:
+        raise _content_error(error) from error
     inlined = body_formats.inlined(document, tags)
     preheader = tags.hide(draft.preheader)
     if preheader:
         document = body_formats.with_preheader(document, preheader)
         inlined = body_formats.with_preheader(inlined, preheader)
     try:
-        return _html_with_footer(draft, tags.show(inlined), bulk=bulk)
+        return _html_with_footer(draft, tags, inlined, bulk=bulk)
     except ContentError:
         # Inlining can make a document too long; it goes out as it was written.
-        return _html_with_footer(draft, tags.show(document), bulk=bulk)
+        return _html_with_footer(draft, tags, document, bulk=bulk)
 
 
-def _html_with_footer(draft: Draft, html: str, *, bulk: bool) -> str:
+def _html_with_footer(draft: Draft, tags: MergeTags, hidden: str, *, bulk: bool) -> str:
     """The HTML, checked, with what a bulk message must say and this one does not."""
-    compiled = _checked("body", html, html=True)
+    html = tags.show(hidden)
+    try:
+        compiled = compile_template(html, html=True)
+    except SandboxError as error:
+        raise _made_unfit(draft, tags, hidden, html, error) from error
     missing = _missing(draft, compiled) if bulk else frozenset()
     if missing:
         html = body_formats.with_footer(html, _html_footer(missing))
@@ -246,9 +264,24 @@ def _html_with_footer(draft: Draft, html: str, *, bulk: bool) -> str:
     return html
 
 
+def _made_unfit(
+    draft: Draft, tags: MergeTags, hidden: str, html: str, error: SandboxError
+) -> ContentError:
+    """What a format made of fit templates, told at the tag that it is about if that is known."""
+    message = f"This does not survive its format: {error.message}"
+    if error.line is None or error.column is None:
+        return ContentError("body", message)
+    lines = html.split("\n")[: error.line - 1]
+    offset = sum(len(line) + 1 for line in lines) + error.column - 1
+    origin = tags.origin_at(hidden, offset)
+    if origin is None:
+        return ContentError("body", message)
+    return _content_error(framing.error_at(draft, origin, message))
+
+
 def _text(draft: Draft, html: str, *, bulk: bool) -> str:
     if not html:
-        text, name = draft.body, "body"
+        text, name = framing.written(draft).text, "body"
     elif draft.text_body.strip():
         text, name = draft.text_body, "text_body"
     else:
@@ -271,7 +304,7 @@ def _missing(draft: Draft, compiled: Compiled) -> frozenset[str]:
         missing.add(UNSUBSCRIBE_FIELD)
     account: Sender = draft.account
     first_line = account.postal_address.strip().partition("\n")[0].strip()
-    typed = first_line and first_line in f"{draft.body}\n{draft.text_body}"
+    typed = first_line and first_line in f"{framing.written(draft).text}\n{draft.text_body}"
     if not typed and ADDRESS_FIELD not in compiled.fields:
         missing.add(ADDRESS_FIELD)
     return frozenset(missing)

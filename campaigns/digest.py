@@ -16,7 +16,8 @@ from .models import Campaign
 def digest(campaign: Campaign) -> str:
     """SHA-256 (hex) over everything about ``campaign`` that an approver saw and agreed to.
 
-    Reads the campaign's account and segments; the instance must be as the database has it.
+    Reads the campaign's account, layout and segments; the instance must be as the database has
+    it.
     """
     account = campaign.account
     scheduled = campaign.scheduled_for
@@ -37,5 +38,9 @@ def digest(campaign: Campaign) -> str:
         "segments": sorted(campaign.segments.values_list("pk", flat=True)),
         "exclude_segments": sorted(campaign.exclude_segments.values_list("pk", flat=True)),
     }
+    if campaign.layout is not None:
+        # Only where there is one: what was approved before there were layouts stays approved.
+        layout = campaign.layout
+        seen["layout"] = {"id": layout.pk, "format": layout.body_format, "body": layout.body}
     canonical = json.dumps(seen, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()

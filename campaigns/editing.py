@@ -25,9 +25,11 @@ EDITABLE_FIELDS = frozenset(
         "from_name",
         "reply_to",
         "body_format",
+        "layout",
         "body",
         "text_body",
         "scheduled_for",
+        "finish_by",
     }
 )
 
@@ -43,8 +45,10 @@ def edit(
 ) -> bool:
     """Write ``values`` (fields of ``EDITABLE_FIELDS``) if nobody did since ``version``.
 
-    Returns whether a standing approval was voided by it. Raises ``Conflict`` when the version
-    has moved on, ``WrongState`` when sending has begun, ``ValueError`` on an unknown field.
+    ``by`` is who did it, and not who may approve it where the account asks for a second person;
+    without one that stays whoever it was. A ``layout`` has to be of the campaign's account. Returns
+    whether a standing approval was voided by it. Raises ``Conflict`` when the version has moved on,
+    ``WrongState`` when sending has begun, ``ValueError`` on an unknown field.
     """
     unknown = set(values) - EDITABLE_FIELDS
     if unknown:
@@ -68,6 +72,7 @@ def edit(
             pk=campaign.pk, status=found.status, version=version
         ).update(
             **values,
+            **({} if by is None else {"edited_by": by}),
             version=F("version") + 1,
             status=Campaign.Status.DRAFT,
             status_reason=reason[:500],

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .preflight.findings import Report
+
+#: Errors of a preflight that are told in one sentence; beyond them it says how many more.
+_TOLD = 5
+
 
 class CampaignError(Exception):
     """Base of all: something about a campaign was refused and nothing was changed."""
@@ -18,16 +26,32 @@ class WrongState(CampaignError):
 
 
 class Conflict(CampaignError):
-    """Somebody edited the campaign since it was read."""
+    """Somebody edited the campaign (or ``what``) since it was read."""
 
-    def __init__(self, verb: str) -> None:
+    def __init__(self, verb: str, what: str = "campaign") -> None:
         super().__init__(
-            f"cannot {verb}: the campaign was edited meanwhile; look at it again and repeat"
+            f"cannot {verb}: the {what} was edited meanwhile; look at it again and repeat"
         )
 
 
 class ApprovalRefused(CampaignError):
     """The content or the approver does not allow approval; the message says which and why."""
+
+
+class PreflightFailed(ApprovalRefused):
+    """Preflight found errors, of which the message names the first. ``report`` has all."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        told = [_inside(finding.title) for finding in report.errors]
+        more = len(told) - _TOLD
+        named = "; ".join(told[:_TOLD])
+        super().__init__(f"{named}; and {more} more" if more > 0 else named)
+
+
+def _inside(title: str) -> str:
+    """A sentence's text as a part of another one."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
 class GateBusy(CampaignError):

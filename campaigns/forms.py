@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -10,12 +11,13 @@ from zoneinfo import ZoneInfo
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from subscribers.models import Account
 from subscribers.scoping import as_id
 
-from .content import problems
-from .models import Campaign
+from .content import ContentError, problems
+from .models import Campaign, Layout
 
 
 class MomentInput(forms.DateTimeInput):
@@ -82,9 +84,26 @@ class _Written:
     body_format: str
     body: str
     text_body: str
+    layout: Layout | None = None
 
 
-_TEXTS = tuple(field.name for field in fields(_Written) if field.name != "account")
+_TEXTS = tuple(field.name for field in fields(_Written) if field.name not in ("account", "layout"))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def one_line(value: str) -> str:
+    """For a name, which lists, subjects of notices and logs show. Raises ``ValidationError``."""
+    if _CONTROL.search(value):
+        raise ValidationError("A name can't contain line ends or control characters.")
+    return value
+
+
+def told(problem: ContentError) -> str:
+    """What is wrong, beginning with the place in its field; a layout's place is in the layout."""
+    if problem.line is None:
+        return problem.message
+    where = f"line {problem.line}, column {problem.column}: {problem.message}"
+    return f"In its {where}" if problem.field == "layout" else capfirst(where)
 
 
 class CampaignForm(forms.ModelForm):
@@ -96,14 +115,19 @@ class CampaignForm(forms.ModelForm):
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
     scheduled_for = ZonedDateTimeField(required=False)
+    finish_by = ZonedDateTimeField(required=False)
 
     class Meta:
         model = Campaign
         fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
         field_classes = {"body": SourceField, "text_body": SourceField}
         widgets = {
-            "body": forms.Textarea(attrs={"rows": 20, "class": "sendonce-source"}),
-            "text_body": forms.Textarea(attrs={"rows": 8, "class": "sendonce-source"}),
+            "body": forms.Textarea(
+                attrs={"rows": 20, "class": "sendonce-source", "spellcheck": "true"}
+            ),
+            "text_body": forms.Textarea(
+                attrs={"rows": 8, "class": "sendonce-source", "spellcheck": "true"}
+            ),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -121,10 +145,19 @@ class CampaignForm(forms.ModelForm):
             if name in self.fields:
                 choice = self.fields[name]
                 choice.queryset = choice.queryset.filter(account=self.account).order_by("name")
-        when = self.fields.get("scheduled_for")
-        if isinstance(when, ZonedDateTimeField):
-            when.zone = ZoneInfo(self.account.timezone)
-            when.help_text = f"Time zone {self.account.timezone}. Blank: as soon as it is approved."
+        if "layout" in self.fields:
+            choice = self.fields["layout"]
+            choice.queryset = choice.queryset.filter(account=self.account).order_by("name")
+            choice.label_from_instance = _layout_label
+            choice.empty_label = "None"
+        for name, help_text in (
+            ("scheduled_for", "Blank: as soon as it is approved."),
+            ("finish_by", "Approving warns when sending will take longer. Blank: no matter when."),
+        ):
+            when = self.fields.get(name)
+            if isinstance(when, ZonedDateTimeField):
+                when.zone = ZoneInfo(self.account.timezone)
+                when.help_text = f"Time zone {self.account.timezone}. {help_text}"
 
     def _find_account(self) -> Account | None:
         if self.instance.pk:
@@ -136,6 +169,15 @@ class CampaignForm(forms.ModelForm):
             return None
         account: Account | None = choice.queryset.filter(pk=found).first()
         return account
+
+    def clean_name(self) -> str:
+        return one_line(self.cleaned_data["name"])
+
+    def clean_finish_by(self) -> datetime | None:
+        when: datetime | None = self.cleaned_data["finish_by"]
+        if when and "finish_by" in self.changed_data and when <= timezone.now():
+            raise ValidationError("This is in the past.")
+        return when
 
     def clean_scheduled_for(self) -> datetime | None:
         when: datetime | None = self.cleaned_data["scheduled_for"]
@@ -151,15 +193,30 @@ class CampaignForm(forms.ModelForm):
                 "open the campaign in another tab and carry your changes over.",
                 code="conflict",
             )
-        if self.account is not None and all(name in cleaned for name in _TEXTS):
-            self._check_content(self.account, {name: cleaned[name] for name in _TEXTS})
+        begins, ends = cleaned.get("scheduled_for"), cleaned.get("finish_by")
+        changed = {"scheduled_for", "finish_by"} & {*self.changed_data}
+        if begins and ends and ends <= begins and changed:
+            self.add_error("finish_by", "This is not after it begins.")
+        # A layout that was refused is not "none": its blocks would be errors of the body.
+        if (
+            self.account is not None
+            and all(name in cleaned for name in _TEXTS)
+            and "layout" not in self.errors
+        ):
+            texts = {name: cleaned[name] for name in _TEXTS}
+            self._check_content(self.account, texts, cleaned.get("layout"))
         return cleaned
 
-    def _check_content(self, account: Account, texts: dict[str, str]) -> None:
-        for problem in problems(_Written(account=account, **texts)):
-            place = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
+    def _check_content(
+        self, account: Account, texts: dict[str, str], layout: Layout | None
+    ) -> None:
+        for problem in problems(_Written(account=account, layout=layout, **texts)):
             field = problem.field if problem.field in self.fields else None
-            self.add_error(field, f"{place}{problem.message}")
+            self.add_error(field, told(problem))
+
+
+def _layout_label(layout: Layout) -> str:
+    return f"{layout.name} ({Layout.BodyFormat(layout.body_format).label})"
 
 
 def _version(campaign: Campaign) -> int | None:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from subscribers.hooks import Hook
+
+from .forecasts import Duration, TransportState
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from subscribers.models import Account
+
+    from .content import CompiledContent
+    from .models import Campaign
+    from .test_sends import Trial
 
 
 def _no_open_rows(campaign_id: int) -> bool:
@@ -25,6 +39,43 @@ def _waits_for_nothing(campaign_id: int) -> str:
     return ""
 
 
+def _no_duration(campaign: Campaign, people: int) -> Duration | None:
+    return None
+
+
+def _no_transport(account_id: int, alias: str) -> TransportState:
+    return TransportState()
+
+
+def _no_links(campaign: Campaign, request: HttpRequest) -> list[tuple[str, str]]:
+    return []
+
+
+def _no_source(
+    account: Account,
+    content: CompiledContent,
+    context: Mapping[str, Any],
+    email: str,
+    campaign_id: int,
+    subscriber_id: int,
+) -> bytes | None:
+    return None
+
+
+def _no_trials(
+    account: Account,
+    content: CompiledContent,
+    context: dict[str, Any],
+    emails: Sequence[str],
+    key: str,
+) -> bool | None:
+    return None
+
+
+def _no_states(account: Account, key: str) -> list[Trial]:
+    return []
+
+
 #: ``(campaign id) -> bool``: is any row of it open? Asked by ``finish`` behind the gate.
 open_rows: Hook[[int], bool] = Hook(_no_open_rows)
 
@@ -39,3 +90,31 @@ brakes: Hook[[int], list[tuple[str, str]]] = Hook(_no_brakes)
 
 #: ``(campaign id) -> a sentence``: what a campaign waits for that could be sent; "": for nothing.
 waits: Hook[[int], str] = Hook(_waits_for_nothing)
+
+#: ``(campaign, people) -> Duration``: how long sending it to so many will take; its account is
+#: read. ``None``: nothing is installed that sends.
+duration: Hook[[Campaign, int], Duration | None] = Hook(_no_duration)
+
+#: ``(account id, alias) -> TransportState``: whether that account's transport takes mail now.
+transport_state: Hook[[int, str], TransportState] = Hook(_no_transport)
+
+#: ``(campaign, request) -> [(label, URL), ...]``: the pages about a campaign that this request
+#: may open, the most telling first (progress, report, doubt). Asked by the campaign's page.
+links: Hook[[Campaign, HttpRequest], list[tuple[str, str]]] = Hook(_no_links)
+
+#: ``(account, content, context, address, campaign id, subscriber id) -> bytes``: the message (RFC
+#: 5322) as a relay would get it; ids are 0 where there is none yet. Raises ``ValueError`` with the
+#: reason when none can be made. ``None``: nothing is installed that sends.
+message_source: Hook[[Account, CompiledContent, Mapping[str, Any], str, int, int], bytes | None] = (
+    Hook(_no_source)
+)
+
+#: ``(account, content, context, addresses, key) -> bool``: queue a test message to each, in the
+#: caller's transaction. False: this key queued them before. Raises ``ValueError`` when the key
+#: stands for other messages. ``None``: nothing is installed that sends.
+send_tests: Hook[[Account, CompiledContent, dict[str, Any], Sequence[str], str], bool | None] = (
+    Hook(_no_trials)
+)
+
+#: ``(account, key) -> [Trial, ...]``: how the tests of this key stand; none for an unknown key.
+test_states: Hook[[Account, str], list[Trial]] = Hook(_no_states)

@@ -21,12 +21,12 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 
-from . import hooks
-from .content import ContentError, compile_campaign
+from . import hooks, preflight
+from .content import as_content
 from .digest import digest
-from .errors import ApprovalRefused, Conflict, WrongState
+from .errors import ApprovalRefused, Conflict, PreflightFailed, WrongState
 from .gate import enter_exclusive
-from .models import Approval, Campaign
+from .models import Approval, Campaign, Layout
 
 #: The NOTIFY channel. A hint only: workers poll as well.
 CHANNEL = "sendonce"
@@ -37,32 +37,43 @@ Editor = Any  # the host's user model
 EDITED_ROUND = "edited after it was approved, not through the admin; look at it and approve again"
 
 
-def approve(campaign: Campaign, *, by: Editor, scheduled_for: datetime | None = None) -> Campaign:
+def approve(
+    campaign: Campaign,
+    *,
+    by: Editor,
+    scheduled_for: datetime | None = None,
+    seen_digest: str | None = None,
+) -> Campaign:
     """``draft -> approved``: compile and freeze the content, store who, when and the digest.
 
     ``scheduled_for`` (aware) overrides the campaign's own; when both are empty it means now.
+    ``seen_digest`` is the digest of what the approver was shown: the version alone does not see
+    that the account's sender or a layout was changed.
     Raises ``WrongState``, ``Conflict`` when ``campaign`` was edited since it was read,
-    ``ApprovalRefused`` when the content does not compile, nobody is addressed, or the account
-    asks for a second person, and ``ValueError`` for a time without a zone.
+    ``PreflightFailed`` when preflight finds an error (its warnings are for people to weigh),
+    ``ApprovalRefused`` when the account asks for a second person, and ``ValueError`` for a time
+    without a zone.
     """
     if scheduled_for is not None and is_naive(scheduled_for):
         raise ValueError("scheduled_for has no time zone; whose nine o'clock would it be?")
     with _decision(campaign) as now:
         found = _as_stored(campaign, "approve", Status.DRAFT)
+        _hold_layout(found)
         if found.version != campaign.version:
             raise Conflict("approve")
-        if found.account.second_approver and (by is None or found.created_by_id in (None, by.pk)):
-            raise ApprovalRefused(
-                "this account asks for a second person: the author cannot approve, "
-                "and a campaign without a known author needs one"
-            )
-        if not found.segments.exists():
-            raise ApprovalRefused("no segment is chosen: nobody would get it")
+        if seen_digest is not None and seen_digest != digest(found):
+            raise Conflict("approve")
+        refusal = second_person(found, by)
+        if refusal:
+            raise ApprovalRefused(refusal)
+        # Behind the gate, on what is stored and locked: nobody edits it meanwhile. A draft has no
+        # rows, so that no worker wants its gate; only another editor of it waits, for as long as
+        # counting takes: a few seconds for a million people.
+        report = preflight.run(found, scheduled_for=scheduled_for, now=now)
+        if not report.ok or report.compiled is None:
+            raise PreflightFailed(report)
         found.scheduled_for = scheduled_for or found.scheduled_for or now
-        try:
-            content = compile_campaign(found)
-        except ContentError as error:
-            raise ApprovalRefused(f"the content does not compile: {error}") from error
+        content = as_content(report.compiled, found.account_id)
         content.save(force_insert=True)
         fingerprint = digest(found)
         _compare_and_set(
@@ -88,6 +99,28 @@ def approve(campaign: Campaign, *, by: Editor, scheduled_for: datetime | None = 
         )
         _notify(campaign)
     return campaign
+
+
+def second_person(campaign: Campaign, by: Editor) -> str:
+    """Why ``by`` may not approve where the account asks for a second person; "": they may.
+
+    Pure: reads the campaign's account, its author and who edited it last.
+    """
+    if not campaign.account.second_approver:
+        return ""
+    if campaign.created_by_id is None:
+        return (
+            "this account asks for a second person, and the author of the campaign is not known "
+            "any more; copy it, and somebody else approves the copy"
+        )
+    if by is None or by.pk is None:
+        return "this account asks for a second person: somebody has to approve by name"
+    if by.pk in (campaign.created_by_id, campaign.edited_by_id):
+        return (
+            "this account asks for a second person: whoever made a campaign or edited it last "
+            "can't approve it; ask somebody else who may"
+        )
+    return ""
 
 
 def withdraw(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaign:
@@ -116,15 +149,22 @@ def cancel(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campai
     What is on the wire finishes and is recorded as it ends. Raises ``WrongState``. Should the
     process die between the status and the last rows, a worker cancels the rest.
     """
-    _move(
+    close(campaign, by=by, reason=reason)
+    hooks.cancel_rows(campaign.pk)
+    return campaign
+
+
+def close(campaign: Campaign, *, by: Editor = None, reason: str = "") -> Campaign:
+    """The decision of ``cancel`` without its rows, for whoever writes something in the same
+    transaction. Once that has committed, ``hooks.cancel_rows`` cancels the rows, in short
+    transactions of its own; where nobody calls it, a worker does."""
+    return _move(
         campaign,
         "cancel",
         (Status.APPROVED, Status.SENDING, Status.PAUSED),
         Status.CANCELED,
         reason or f"canceled by {_name(by)}",
     )
-    hooks.cancel_rows(campaign.pk)
-    return campaign
 
 
 def due(campaign: Campaign) -> bool:
@@ -216,6 +256,13 @@ def _as_stored(campaign: Campaign, verb: str, *expected: str) -> Campaign:
     if found.status not in expected:
         raise WrongState(verb, found.status, expected)
     return found
+
+
+def _hold_layout(campaign: Campaign) -> None:
+    """Read the layout, locked: an edit of it that is under way is waited for, and one that comes
+    later finds the approval and takes it back."""
+    if campaign.layout_id is not None:
+        campaign.layout = Layout.objects.select_for_update(no_key=True).get(pk=campaign.layout_id)
 
 
 def _compare_and_set(

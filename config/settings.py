@@ -158,6 +158,8 @@ STATIC_URL = "static/"
 STATIC_ROOT: str | None = env.str("STATIC_ROOT", default="") or None
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
+# Uploaded pictures, where no other storage is set. A view of ours serves them.
+MEDIA_ROOT = VAR_DIR / "media"
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _is_https
 SESSION_COOKIE_HTTPONLY = True

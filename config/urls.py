@@ -7,9 +7,13 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+admin.site.site_header = admin.site.site_title = "Sendonce"
+admin.site.index_title = "Overview"
+
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
     path("admin/", admin.site.urls),
     path("", include("subscribers.urls")),
+    path("", include("campaigns.urls")),
     path("webhooks/", include("sending.webhook_urls")),
 ]

@@ -2,5 +2,7 @@
 
 from .campaign import CampaignAdmin
 from .contents import ApprovalAdmin, ContentAdmin
+from .images import ImageAdmin
+from .layouts import LayoutAdmin
 
-__all__ = ["ApprovalAdmin", "CampaignAdmin", "ContentAdmin"]
+__all__ = ["ApprovalAdmin", "CampaignAdmin", "ContentAdmin", "ImageAdmin", "LayoutAdmin"]

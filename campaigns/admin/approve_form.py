@@ -1,17 +1,25 @@
-"""The form of an approval: its moment, and which page was seen."""
+"""The form of an approval: its moment, which page was seen, and that its warnings were."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django import forms
-from django.utils import timezone
 
 from subscribers.models import Account
 
+from ..digest import digest
 from ..forms import ZonedDateTimeField
+from ..models import Campaign
+from ..preflight import Finding, Report
+
+#: An audience that grew or shrank by more than this part, and by more than a few people, is not
+#: the one that the approver saw.
+CHANGED_PART = 0.1
+CHANGED_PEOPLE = 10
 
 
 class ApproveForm(forms.Form):
@@ -21,13 +29,21 @@ class ApproveForm(forms.Form):
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput)
     seen_digest = forms.CharField(widget=forms.HiddenInput)
+    seen_people = forms.IntegerField(widget=forms.HiddenInput)
+    seen_warnings = forms.CharField(widget=forms.HiddenInput, required=False)
     start = forms.ChoiceField(
-        label="Start", choices=((NOW, "at once"), (AT, "at this time:")), widget=forms.RadioSelect
+        label="Start",
+        choices=((NOW, "At once"), (AT, "At this time:")),
+        widget=forms.RadioSelect,
+        error_messages={"required": "Choose when it starts."},
     )
     scheduled_for = ZonedDateTimeField(label="Time", required=False)
+    acknowledged = forms.BooleanField(label="I have seen the warnings", required=False)
 
-    def __init__(self, *args: Any, account: Account, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, account: Account, now: datetime, **kwargs: Any) -> None:
+        """``now`` by the database's clock, which is what starts it."""
         super().__init__(*args, **kwargs)
+        self.now = now
         when = self.fields["scheduled_for"]
         assert isinstance(when, ZonedDateTimeField)
         when.zone = ZoneInfo(account.timezone)
@@ -39,12 +55,71 @@ class ApproveForm(forms.Form):
             when = cleaned["scheduled_for"]
             if when is None:
                 self.add_error("scheduled_for", "Say when.")
-            elif when <= timezone.now():
+            elif when <= self.now:
                 self.add_error("scheduled_for", "This is in the past.")
         return cleaned
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Does it not say which page was seen? A browser always does."""
+        return any(self.errors.get(name) for name in ("seen_version", "seen_digest", "seen_people"))
+
     def moment(self) -> datetime | None:
-        """The moment that was chosen; ``None`` for "at once"."""
-        at = self.cleaned_data["start"] == self.AT
-        when: datetime | None = self.cleaned_data["scheduled_for"] if at else None
+        """The moment that was chosen; ``None`` for "at once", or where it is no moment."""
+        chosen = getattr(self, "cleaned_data", {})
+        if chosen.get("start") != self.AT:
+            return None
+        when: datetime | None = chosen.get("scheduled_for")
         return when
+
+    def saw(self, campaign: Campaign) -> bool:
+        """Is the campaign, as it is now, the one that was shown?"""
+        seen = self.cleaned_data
+        return bool(
+            seen["seen_version"] == campaign.version and seen["seen_digest"] == digest(campaign)
+        )
+
+    def saw_warnings(self, report: Report) -> bool:
+        """Were all its warnings shown, and ticked?"""
+        now = set(codes(report.warnings))
+        if not now:
+            return True
+        return bool(self.cleaned_data["acknowledged"]) and now <= self._shown()
+
+    def show(self, campaign: Campaign, report: Report) -> None:
+        """Say of a page that is shown (again) what it shows; what was typed stays. The tick is
+        taken off where there are warnings that it was not put to."""
+        hidden = shown(campaign, report)
+        if not self.is_bound:
+            self.initial.update(hidden)
+            return
+        self.errors  # noqa: B018 (what was posted is judged before it is overwritten)
+        fresh = set(codes(report.warnings)) <= self._shown()
+        data: dict[str, Any] = {name: self.data.get(name) for name in self.data}
+        data.update({self.add_prefix(name): value for name, value in hidden.items()})
+        if not fresh:
+            data.pop(self.add_prefix("acknowledged"), None)
+        self.data = data
+
+    def _shown(self) -> set[str]:
+        return set(getattr(self, "cleaned_data", {}).get("seen_warnings", "").split())
+
+
+def shown(campaign: Campaign, report: Report) -> dict[str, Any]:
+    """What the hidden fields say of a page about ``campaign`` as it is now."""
+    return {
+        "seen_version": campaign.version,
+        "seen_digest": digest(campaign),
+        "seen_people": report.audience.reached if report.audience else 0,
+        "seen_warnings": " ".join(codes(report.warnings)),
+    }
+
+
+def codes(findings: Iterable[Finding]) -> list[str]:
+    return sorted({finding.code for finding in findings})
+
+
+def is_another_audience(seen: int, now: int) -> bool:
+    """Is an audience of ``now`` people not what somebody agreed to who saw ``seen``? Pure."""
+    change = abs(now - seen)
+    return change > CHANGED_PEOPLE and change > CHANGED_PART * seen

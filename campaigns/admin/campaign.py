@@ -3,62 +3,68 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
+from django.urls import reverse
 from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
+from subscribers.audit import record
 from subscribers.models import Account
-from subscribers.scoping import AccountFilter, ScopedAdmin, as_id, visible
+from subscribers.scoping import AccountFilter, ScopedAdmin
 
-from .. import hooks
+from .. import composing
 from ..deleting import delete, is_deletable
 from ..editing import EDITABLE_FIELDS, EDITABLE_STATUSES, edit
 from ..errors import CampaignError, Conflict, WrongState
 from ..forms import CampaignForm
 from ..models import Campaign
+from .account_choice import AccountFirst, in_zone
 from .approving import ApprovePages
 from .copying import CopyPages
+from .panel import CampaignPanel
 from .previews import PreviewPages
-from .verbs import VerbAdmin, offered
+from .verbs import VerbAdmin
 
 Status = Campaign.Status
-WHAT_HAPPENS_NEXT = {
-    Status.DRAFT: "Nothing is sent before somebody approves it.",
-    Status.APPROVED: "A sender starts it when its time has come; an edit takes the approval back.",
-    Status.SENDING: "It is being sent and can't be edited any more.",
-    Status.PAUSED: "Nothing is handed over until it is resumed.",
-    Status.SENT: "Nothing of it is open any more.",
-    Status.CANCELED: "What was not sent is not sent.",
-}
 
 
 @admin.register(Campaign)
-class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmin, ScopedAdmin):
+class CampaignAdmin(
+    StyledMedia,
+    CampaignPanel,
+    ApprovePages,
+    PreviewPages,
+    CopyPages,
+    VerbAdmin,
+    AccountFirst,
+    ScopedAdmin,
+):
     """Edits are compare-and-set on the version that was read; the status moves by verbs alone."""
 
     form = CampaignForm
     change_form_template = "admin/sendonce_campaigns/campaign/change_form.html"
-    choose_account_template = "admin/sendonce_campaigns/campaign/choose_account.html"
+    question = (
+        "Whose campaign is it? The account says which segments there are, who it is from, and the "
+        "time zone."
+    )
     list_display = ("name", "status", "when", "audience", "account", "created_by")
     list_select_related = ("account", "created_by")
     list_filter = ("status", AccountFilter)
     sortable_by = ("name", "status")
     search_fields = ("name__istartswith", "subject__istartswith")
     search_help_text = "The beginning of a name or a subject."
-    message_fields = ("subject", "preheader", "body_format", "body", "text_body")
+    message_fields = ("subject", "preheader", "body_format", "layout", "body", "text_body")
     sender_fields = ("from_name", "from_email", "reply_to")
     fieldsets = (
         (None, {"fields": ("account", "name")}),
         ("What", {"fields": message_fields}),
+        ("Who", {"fields": ("segments", "exclude_segments")}),
+        ("When", {"fields": ("scheduled_for", "finish_by")}),
         (
             "Sender",
             {
@@ -67,9 +73,11 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
                 "description": "Blank fields are the account's.",
             },
         ),
-        ("Who", {"fields": ("segments", "exclude_segments")}),
-        ("When", {"fields": ("scheduled_for",)}),
     )
+
+    class Media:
+        css = {"all": ("sendonce_campaigns/compose.css",)}
+        js = ("sendonce_campaigns/compose.js",)
 
     # --- the list ----------------------------------------------------------------------------
 
@@ -83,7 +91,7 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
             Status.PAUSED: ("since", obj.started_at),
             Status.SENT: ("finished", obj.finished_at),
         }.get(Status(obj.status), ("", None))
-        return f"{word} {_local(moment, obj.account)}" if moment else "-"
+        return f"{word} {in_zone(moment, obj.account)}" if moment else "-"
 
     # --- editing -----------------------------------------------------------------------------
 
@@ -116,17 +124,6 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
             field.widget = field.widget.widget
         return field
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        """The account comes first: it says which segments there are, and the time zone."""
-        if request.method == "GET" and self.has_add_permission(request):
-            accounts = visible(Account.objects.order_by("name"), request, "pk")
-            chosen = as_id(request.GET.get("account"))
-            if chosen is None or not accounts.filter(pk=chosen).exists():
-                return self._choose_account(request, list(accounts[:500]))
-        return super().add_view(request, form_url, extra_context)
-
     def changeform_view(
         self,
         request: HttpRequest,
@@ -151,16 +148,19 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
         if not change:
             obj.created_by = request.user
             obj.save()
+            self._record(request, obj, "add")
         elif form.has_changed():
             given = form.cleaned_data
-            if edit(
+            voids = edit(
                 obj,
                 version=given["seen_version"],
                 values={name: given[name] for name in EDITABLE_FIELDS if name in given},
                 segments=given.get("segments"),
                 exclude_segments=given.get("exclude_segments"),
                 by=request.user,
-            ):
+            )
+            self._record(request, obj, "edit", fields=sorted(form.changed_data))
+            if voids:
                 self.message_user(
                     request,
                     "This edit took the approval back: the campaign is a draft again and has to "
@@ -183,7 +183,13 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
             return self._reload(object_id)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self._record(request, obj, "delete")
         delete(obj)
+
+    def _record(self, request: HttpRequest, obj: Campaign, act: str, **more: Any) -> None:
+        """In the transaction of the act, which is the form's own."""
+        told = {"campaign": obj.pk, **more}
+        record(obj.account, f"campaign.{act}", subject=str(obj), detail=told, request=request)
 
     # --- the page ----------------------------------------------------------------------------
 
@@ -199,78 +205,26 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
         if obj is not None:
             # As stored: a form with errors has written what was typed into the instance.
             rows = self.get_queryset(request).select_related("account", "created_by")
-            context.update(self._panel(request, rows.get(pk=obj.pk)))
+            stored = rows.get(pk=obj.pk)
+            context.update(self.panel(request, stored))
+            context["more_actions"] = self.more_actions(request, stored)
+        account = getattr(context["adminform"].form, "account", None)
+        if account is not None and "body" in context["adminform"].form.fields:
+            context["compose"] = self._compose(request, account)
         return super().render_change_form(request, context, add, change, form_url, obj)
 
-    def _panel(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
-        permissions = self.permissions_on(request, campaign)
+    def _compose(self, request: HttpRequest, account: Account) -> dict[str, Any]:
+        """What stands beside the body: what may be written into it."""
+        may_upload = request.user.has_perm(f"{self.opts.app_label}.add_image")
+        upload = self._reversed(f"{self.opts.app_label}_image_add") if may_upload else ""
+        may_see = request.user.has_perm(f"{self.opts.app_label}.view_image") or may_upload
         return {
-            "campaign": campaign,
-            "zone": ZoneInfo(campaign.account.timezone),
-            "next": WHAT_HAPPENS_NEXT[Status(campaign.status)],
-            "verbs": [
-                (verb, self._url(verb, campaign)) for verb in offered(campaign.status, permissions)
-            ],
-            "approvals": campaign.approvals.all()[:20],
-            "ledger": self._ledger(request, campaign),
-            "brakes": hooks.brakes(campaign.pk) if campaign.started_at else [],
-            "waits": hooks.waits(campaign.pk),
+            "fields": composing.merge_fields(account),
+            "filters": composing.FILTERS,
+            "images": composing.images(account) if may_see else [],
+            "may_see_images": may_see,
+            "upload_url": f"{upload}?account={account.pk}" if upload else "",
         }
-
-    def _ledger(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any] | None:
-        """The ledger's counts for the page, ``None`` before there is anything to count."""
-        if campaign.started_at is None:
-            return None
-        counts = dict(hooks.counts(campaign.pk))
-        if not counts:
-            return None
-        audience = counts.pop("audience")
-        listed = self._sends_url(request)
-        return {
-            "counts": [
-                (
-                    name.replace("_", " "),
-                    number,
-                    f"{listed}?campaign={campaign.pk}&status__exact={name}"
-                    if listed and number
-                    else "",
-                )
-                for name, number in counts.items()
-            ],
-            "audience": audience,
-            "rows": sum(counts.values()),
-            "difference": audience - sum(counts.values()),
-            "built": campaign.built_at is not None,
-        }
-
-    def _sends_url(self, request: HttpRequest) -> str:
-        """The list of sends, where this site's admin has one and the user may see it."""
-        if not request.user.has_perm("sendonce_sending.view_send"):
-            return ""
-        try:
-            return reverse(
-                "admin:sendonce_sending_send_changelist", current_app=self.admin_site.name
-            )
-        except NoReverseMatch:
-            return ""
-
-    def _choose_account(self, request: HttpRequest, accounts: list[Account]) -> HttpResponse:
-        if len(accounts) == 1:
-            query = request.GET.copy()
-            query["account"] = str(accounts[0].pk)
-            return HttpResponseRedirect(f"{request.path}?{query.urlencode()}")
-        request.current_app = self.admin_site.name
-        return TemplateResponse(
-            request,
-            self.choose_account_template,
-            {
-                **self.admin_site.each_context(request),
-                "title": "Add campaign",
-                "opts": self.opts,
-                "accounts": accounts,
-                "media": self.media,
-            },
-        )
 
     def _refuse_late_edit(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
         """An editor whose campaign began to be sent meanwhile is told so."""
@@ -289,8 +243,3 @@ class CampaignAdmin(StyledMedia, ApprovePages, PreviewPages, CopyPages, VerbAdmi
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
         args = [quote(unquote(object_id or ""))]
         return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
-
-
-def _local(moment: Any, account: Account) -> str:
-    local = timezone.localtime(moment, ZoneInfo(account.timezone))
-    return f"{local.day} {local:%b %Y %H:%M} {local.tzname()}"

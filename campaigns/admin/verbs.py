@@ -1,69 +1,66 @@
 """Withdraw, pause, resume and cancel, as pages and actions of the admin; what all verbs share.
 
 Each is a POST that checks the permission on the object again, calls one verb of
-``campaigns.lifecycle``, logs who did it and says what came of it. What the verb refuses is a
-message with the state found, never an error page.
+``campaigns.lifecycle``, records who did it in the transaction of its effect and says what came
+of it. What the verb refuses is a message with the state found, never an error page.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import NoReverseMatch, path, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_protect
 
 from subscribers.admin.confirming import confirmation
 from subscribers.audit import record
 
-from .. import lifecycle
+from .. import hooks, lifecycle
 from ..errors import CampaignError
 from ..models import Campaign
+from .canceling import keeps, split
+from .verb_words import (
+    APPROVE,
+    CANCEL,
+    PAUSE,
+    RESUME,
+    VERBS,
+    WITHDRAW,
+    Verb,
+    is_done_before,
+    offered,
+    refusal,
+    summary,
+)
+
+__all__ = [
+    "APPROVE",
+    "CANCEL",
+    "PAUSE",
+    "RESUME",
+    "VERBS",
+    "WITHDRAW",
+    "Verb",
+    "VerbAdmin",
+    "offered",
+]
 
 Status = Campaign.Status
+log = logging.getLogger("sendonce.campaigns")
 
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A verb as staff see it. ``asks``: a page stands before it, so its button is a link."""
-
-    name: str
-    label: str
-    done: str
-    permission: str
-    states: tuple[str, ...]
-    asks: bool = False
-
-
-APPROVE = Verb("approve", "Approve", "Approved", "approve", (Status.DRAFT,), asks=True)
-WITHDRAW = Verb(
-    "withdraw", "Withdraw approval", "Approval withdrawn", "approve", (Status.APPROVED,)
-)
-PAUSE = Verb("pause", "Pause", "Paused", "control", (Status.SENDING,))
-RESUME = Verb("resume", "Resume", "Resumed", "control", (Status.PAUSED,))
-CANCEL = Verb(
-    "cancel",
-    "Cancel campaign",
-    "Canceled",
-    "control",
-    (Status.APPROVED, Status.SENDING, Status.PAUSED),
-    asks=True,
-)
-VERBS = (APPROVE, WITHDRAW, PAUSE, RESUME, CANCEL)
-
-
-def offered(status: str, permissions: set[str]) -> list[Verb]:
-    """The verbs that a campaign in ``status`` allows to somebody with ``permissions``. Pure."""
-    return [verb for verb in VERBS if status in verb.states and verb.permission in permissions]
+#: Open rows that are canceled while somebody waits for the page: some seconds.
+ROWS_AT_ONCE = 100_000
 
 
 class VerbAdmin(admin.ModelAdmin):
@@ -71,6 +68,11 @@ class VerbAdmin(admin.ModelAdmin):
 
     cancel_template = "admin/sendonce_campaigns/campaign/cancel.html"
     actions = ("pause_selected", "resume_selected", "cancel_selected")
+
+    class Media:
+        css: ClassVar = {
+            "all": ("sendonce_subscribers/admin.css", "sendonce_campaigns/approve.css")
+        }
 
     def get_urls(self) -> list[Any]:
         views: dict[Verb, Callable[..., Any]] = {
@@ -95,7 +97,12 @@ class VerbAdmin(admin.ModelAdmin):
         return self._may(request, "control", obj)
 
     def permissions_on(self, request: HttpRequest, obj: Campaign) -> set[str]:
-        return {name for name in ("approve", "control") if self._may(request, name, obj)}
+        return {name for name in ("approve", "control") if self._allows(request, name, obj)}
+
+    def _allows(self, request: HttpRequest, name: str, obj: Campaign | None) -> bool:
+        """By the method that a host may have overridden, where there is one."""
+        asked = getattr(self, f"has_{name}_permission", None)
+        return bool(asked(request, obj) if asked else self._may(request, name, obj))
 
     def _may(self, request: HttpRequest, name: str, obj: Campaign | None) -> bool:
         allowed = request.user.has_perm(f"{self.opts.app_label}.{name}_campaign")
@@ -123,8 +130,13 @@ class VerbAdmin(admin.ModelAdmin):
         if not isinstance(campaign, Campaign):
             return campaign
         if request.method != "POST":
-            return self._page(request, campaign, self.cancel_template, "Cancel campaign", {})
-        self._decide(request, campaign, CANCEL, lambda: lifecycle.cancel(campaign, by=request.user))
+            return self._page(
+                request, campaign, self.cancel_template, "Cancel campaign", keeps(campaign)
+            )
+        if self._decide(
+            request, campaign, CANCEL, lambda: lifecycle.close(campaign, by=request.user)
+        ):
+            self._cancel_rows(request, campaign)
         return self._to_change_page(campaign)
 
     # --- actions -----------------------------------------------------------------------------
@@ -149,7 +161,10 @@ class VerbAdmin(admin.ModelAdmin):
         )
         if page is not None:
             return page
-        self._decide_each(request, queryset, CANCEL, lambda c: lifecycle.cancel(c, by=request.user))
+        for campaign in self._decide_each(
+            request, queryset, CANCEL, lambda c: lifecycle.close(c, by=request.user)
+        ):
+            self._cancel_rows(request, campaign)
         return None
 
     # --- how ---------------------------------------------------------------------------------
@@ -167,7 +182,7 @@ class VerbAdmin(admin.ModelAdmin):
         ):
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"] if verb.asks else ["POST"])
         campaign = self.get_object(request, unquote(object_id))
-        if not self._may(request, verb.permission, campaign):
+        if not self._allows(request, verb.permission, campaign):
             raise PermissionDenied
         if campaign is None:
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
@@ -182,7 +197,7 @@ class VerbAdmin(admin.ModelAdmin):
         if not isinstance(campaign, Campaign):
             return campaign
         self._decide(request, campaign, verb, lambda: act(campaign))
-        return self._to_change_page(campaign)
+        return self._back(request, campaign)
 
     def _decide_each(
         self,
@@ -190,36 +205,90 @@ class VerbAdmin(admin.ModelAdmin):
         queryset: QuerySet[Any],
         verb: Verb,
         act: Callable[[Campaign], Any],
-    ) -> None:
-        for campaign in queryset:
-            self._decide(request, campaign, verb, lambda campaign=campaign: act(campaign))  # type: ignore[misc]
+    ) -> list[Campaign]:
+        """Each by itself, told in one message; returns those on which it took effect."""
+        done: list[Campaign] = []
+        refused: list[tuple[str, str]] = []
+        for campaign in queryset.select_related("account"):
+            if not self._allows(request, verb.permission, campaign):
+                refused.append((str(campaign), "you may not"))
+                continue
+            error = self._attempt(request, campaign, verb, lambda campaign=campaign: act(campaign))  # type: ignore[misc]
+            if error is None:
+                done.append(campaign)
+            else:
+                refused.append((str(campaign), refusal(verb, error)))
+        level = messages.SUCCESS if not refused else messages.WARNING if done else messages.ERROR
+        self.message_user(request, summary(verb, list(map(str, done)), refused), level)
+        return done
 
     def _decide(
         self, request: HttpRequest, campaign: Campaign, verb: Verb, act: Callable[[], Any]
     ) -> bool:
         """Did the verb take effect? Says and logs so; or says why not."""
-        try:
-            if verb is CANCEL:
-                # Its rows are canceled in many short transactions after the status: one around
-                # all would hold the campaign's gate closed, and every row locked, meanwhile.
-                act()
-                with transaction.atomic():
-                    self._log(request, campaign, verb)
-            else:
-                with transaction.atomic():
-                    act()
-                    self._log(request, campaign, verb)
-        except CampaignError as error:
-            self.message_user(request, f"{campaign}: {error}.", messages.ERROR)
+        error = self._attempt(request, campaign, verb, act)
+        if error is not None:
+            self._say_refused(request, campaign, verb, error)
             return False
         self.message_user(request, f"{campaign}: {verb.done.lower()}.", messages.SUCCESS)
         return True
 
-    def _log(self, request: HttpRequest, campaign: Campaign, verb: Verb) -> None:
+    def _attempt(
+        self,
+        request: HttpRequest,
+        campaign: Campaign,
+        verb: Verb,
+        act: Callable[[], Any],
+        detail: Callable[[], dict[str, Any]] = dict,
+    ) -> CampaignError | None:
+        """Do it and record it, in one transaction; what refused it, and then nothing is changed.
+
+        ``detail`` is asked after the act, and recorded with it.
+        """
+        try:
+            with transaction.atomic():
+                act()
+                self._log(request, campaign, verb, detail())
+        except CampaignError as error:
+            return error
+        return None
+
+    def _say_refused(
+        self, request: HttpRequest, campaign: Campaign, verb: Verb, error: CampaignError
+    ) -> None:
+        level = messages.INFO if is_done_before(verb, error) else messages.ERROR
+        self.message_user(request, f"{campaign}: {refusal(verb, error)}.", level)
+
+    def _log(
+        self,
+        request: HttpRequest,
+        campaign: Campaign,
+        verb: Verb,
+        detail: dict[str, Any] | None = None,
+    ) -> None:
         self.log_change(request, campaign, f"{verb.done}.")
         act = f"campaign.{verb.name}"
-        told = {"campaign": campaign.pk}
+        told = {"campaign": campaign.pk, **(detail or {})}
         record(campaign.account, act, subject=str(campaign), detail=told, request=request)
+
+    def _cancel_rows(self, request: HttpRequest, campaign: Campaign) -> None:
+        """After the decision has committed: in one transaction with it, its rows would hold the
+        campaign's gate closed, and every row locked, meanwhile. Nothing is sent of them anyway:
+        many, and those that the database refuses now, are left to a sender."""
+        try:
+            few = split(hooks.counts(campaign.pk))["stopped"] <= ROWS_AT_ONCE
+            if few:
+                hooks.cancel_rows(campaign.pk)
+        except DatabaseError:
+            log.exception("campaign %s is canceled, its open rows not yet", campaign.pk)
+            few = False
+        if not few:
+            self.message_user(
+                request,
+                f"{campaign}: nothing more of it leaves. Some of its recipients still show as "
+                "open; a sender marks them as canceled.",
+                messages.INFO,
+            )
 
     # --- pages -------------------------------------------------------------------------------
 
@@ -252,6 +321,28 @@ class VerbAdmin(admin.ModelAdmin):
     def _url(self, verb: Verb, campaign: Campaign) -> str:
         name = f"admin:{self._url_name(verb)}"
         return reverse(name, args=[quote(campaign.pk)], current_app=self.admin_site.name)
+
+    def _named_url(self, name: str, campaign: Campaign) -> str:
+        """The URL of one of the campaign's pages, "" where this site's admin has it not."""
+        return self._reversed(f"{self.opts.app_label}_{self.opts.model_name}_{name}", campaign.pk)
+
+    def _reversed(self, name: str, *args: Any) -> str:
+        try:
+            return reverse(
+                f"admin:{name}",
+                args=[quote(arg) for arg in args],
+                current_app=self.admin_site.name,
+            )
+        except NoReverseMatch:
+            return ""
+
+    def _back(self, request: HttpRequest, campaign: Campaign) -> HttpResponseRedirect:
+        """To the page of this site that the button was on, by its ``next``; else the campaign's."""
+        url = request.POST.get("next", "")
+        safe = url_has_allowed_host_and_scheme(
+            url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+        )
+        return HttpResponseRedirect(url) if safe else self._to_change_page(campaign)
 
     def _to_change_page(self, campaign: Campaign) -> HttpResponseRedirect:
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"

@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from subscribers.models import Account, Segment
 
+from .layouts import Layout
+
 
 class Content(models.Model):
     """What is sent, compiled and frozen: merge templates, sender, and the account's fields.
@@ -77,6 +79,14 @@ class Campaign(models.Model):
     body_format = models.CharField(
         max_length=20, choices=BodyFormat.choices, default=BodyFormat.HTML
     )
+    layout = models.ForeignKey(
+        Layout,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="campaigns",
+        help_text="The frame around the body. Blank: the body is all there is.",
+    )
     body = models.TextField()
     text_body = models.TextField(blank=True, help_text="Blank: made from the body.")
     segments = models.ManyToManyField(Segment, related_name="campaigns")
@@ -93,7 +103,22 @@ class Campaign(models.Model):
     scheduled_for = models.DateTimeField(
         null=True, blank=True, help_text="Blank: as soon as it is approved."
     )
+    #: Nothing stops at this moment: preflight warns when the limits don't let it be done by then.
+    finish_by = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Approving warns when sending will take longer. Blank: it may take its time.",
+    )
     created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
+    #: Who edited it last; with the author, who is not the second person.
+    edited_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,
         null=True,
@@ -134,6 +159,7 @@ class Campaign(models.Model):
         permissions: ClassVar = [
             ("approve_campaign", "Can approve, schedule and withdraw a campaign"),
             ("control_campaign", "Can pause, resume and cancel a campaign"),
+            ("test_campaign", "Can send tests of a campaign"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(

@@ -1,0 +1,27 @@
+"""Moments as staff read them: in the account's zone and in UTC. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from django.utils.formats import date_format
+
+DAY, TIME = "j F Y", "H:i"
+
+
+def both(moment: datetime, zone: ZoneInfo) -> str:
+    """``1 December 2030, 00:30 CET (30 November 2030, 23:30 UTC)``; the day in UTC only where it
+    is another one, and UTC once where the zone is no other."""
+    local, utc = moment.astimezone(zone), moment.astimezone(UTC)
+    shown = f"{date_format(local, DAY)}, {date_format(local, TIME)} {zone_name(local)}"
+    if local.utcoffset() == utc.utcoffset():
+        return shown
+    day = "" if local.date() == utc.date() else f"{date_format(utc, DAY)}, "
+    return f"{shown} ({day}{date_format(utc, TIME)} UTC)"
+
+
+def zone_name(local: datetime) -> str:
+    """``CET``; ``UTC-03`` for the zones that have no letters."""
+    name = local.tzname() or "UTC"
+    return f"UTC{name}" if name[0] in "+-" else name

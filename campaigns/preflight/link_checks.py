@@ -1,0 +1,167 @@
+"""Links and images: whether they lead anywhere from a mail; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ..merge_tags import MergeTags
+from .facts import Facts
+from .findings import Finding, Level
+from .markup import Link, without_tags
+from .places import MOST, bounded, find, finding, short
+from .urls import Fault, Verdict, judge
+
+_LEVELS: dict[Fault, Level] = {
+    "empty": "error",
+    "placeholder": "warning",
+    "relative": "error",
+    "scheme": "error",
+    "malformed": "error",
+    "mailto": "error",
+    "target": "warning",
+    "local": "error",
+    "http": "warning",
+}
+_TEXT_URL = re.compile(r"\bhttps?://[^\s<>\"']+", re.IGNORECASE)
+_EMPTY = {"link": 'href=""', "image": 'src=""'}
+#: What ends a sentence and no URL.
+_TRAILING = ".,;:!?)]}"
+
+
+def links(facts: Facts) -> tuple[Finding, ...]:
+    """Every link of the message, by its URL, once."""
+    material = facts.material
+    if material is None:
+        return ()
+    found: list[Finding] = []
+    page = material.page
+    targets = page.targets if page is not None else None
+    linked = page.links if page is not None else list(_links_of_text(material.compiled.text))
+    judged = ((url, judge(url, targets=targets)) for url in dict.fromkeys(x.url for x in linked))
+    found += _findings(facts, "link", judged)
+    if page is not None:
+        found += _unreadable_links(facts, page.links)
+    if page is not None and page.more:
+        title = f"{page.more:,} more links and images were not looked at"
+        found.append(finding("link.unread", "warning", title, field="body"))
+    return bounded(found)
+
+
+def system_links(facts: Facts) -> tuple[Finding, ...]:
+    """The address of the site, with which every person's own links begin. While the mail stays on
+    this machine, links to it work for whoever reads it there."""
+    verdict = judge(facts.base_url)
+    if verdict is None or facts.is_debug:
+        return ()
+    stays_here = facts.transport_state.stays_here
+    only_http = verdict.fault == "http"
+    why = "One-click unsubscribing needs https." if only_http else "Nobody could unsubscribe."
+    if stays_here:
+        why = "That is for a rehearsal: the relay is on this machine."
+    return (
+        finding(
+            f"system_links.{verdict.fault}",
+            "warning" if only_http or stays_here else "error",
+            f"The address of this site, {short(facts.base_url)}, {verdict.what}",
+            f"{why} SENDONCE['BASE_URL'] must be its public https address.",
+        ),
+    )
+
+
+def images(facts: Facts) -> tuple[Finding, ...]:
+    """Every image: that it can be loaded, and that there is a text for those who don't see it."""
+    page = facts.material.page if facts.material is not None else None
+    if page is None:
+        return ()
+    found: list[Finding] = []
+    judged = []
+    for url in dict.fromkeys(image.src for image in page.images):
+        if without_tags(url).strip().lower().startswith("data:"):
+            found.append(
+                finding(
+                    "image.data",
+                    "warning",
+                    "An image is written into the HTML (data:)",
+                    "Gmail and Outlook don't show it. Upload it, or link to it.",
+                    at=find(facts.sources, url[:60], "body", "layout"),
+                    field="body",
+                )
+            )
+        else:
+            judged.append((url, judge(url)))
+    found += _findings(facts, "image", judged)
+    bare = [image.src for image in page.images if image.alt is None]
+    if bare:
+        named = "An image has" if len(bare) == 1 else f"{len(bare):,} images have"
+        found.append(
+            finding(
+                "image.alt",
+                "warning",
+                f"{named} no alternative text (alt)",
+                f"The first is {short(bare[0]) or 'without an address'}. Many people don't see "
+                'images. For one that only decorates write alt="".',
+                at=find(facts.sources, bare[0], "body", "layout"),
+                field="body",
+            )
+        )
+    return bounded(found)
+
+
+def _links_of_text(text: str) -> Iterator[Link]:
+    """What mail programs make links of. Its tags are hidden while it is searched: a URL does not
+    end at the space in one."""
+    hidden = MergeTags(text)
+    for match in _TEXT_URL.finditer(hidden.hide(text)):
+        yield Link(hidden.show(match[0].rstrip(_TRAILING)), is_empty=False)
+
+
+def _findings(
+    facts: Facts, kind: str, judged: Iterable[tuple[str, Verdict | None]]
+) -> Iterator[Finding]:
+    """Of URLs with what is wrong with them. ``kind``: ``link`` or ``image``."""
+    wrong = [
+        (url, verdict)
+        for url, verdict in judged
+        if verdict is not None and not _is_of_site(facts, url, verdict)
+    ]
+    wrong.sort(key=lambda pair: _LEVELS[pair[1].fault])
+    # The places of those that are not shown are not looked for: it would take a look through
+    # everything that was written for each.
+    for number, (url, verdict) in enumerate(wrong):
+        yield _finding(facts if number < MOST else None, kind, url, verdict)
+
+
+def _finding(facts: Facts | None, kind: str, url: str, verdict: Verdict) -> Finding:
+    article = "an" if kind == "image" else "a"
+    named = f"The {kind} {short(url)}" if url.strip() else f"The address of {article} {kind}"
+    return finding(
+        f"{kind}.{verdict.fault}",
+        _LEVELS[verdict.fault],
+        f"{named} {verdict.what}",
+        at=find(facts.sources if facts else {}, url or _EMPTY[kind], "body", "text_body", "layout"),
+        field="body",
+    )
+
+
+def _unreadable_links(facts: Facts, linked: list[Link]) -> Iterator[Finding]:
+    empty = [link for link in linked if link.is_empty and link.url.strip() and not link.hidden]
+    if not empty:
+        return
+    named = "A link has" if len(empty) == 1 else f"{len(empty):,} links have"
+    yield finding(
+        "link.unnamed",
+        "warning",
+        f"{named} nothing to read",
+        f"The first leads to {short(empty[0].url)}. Put words into it, or an image with an "
+        "alternative text (alt).",
+        at=find(facts.sources, empty[0].url, "body", "layout"),
+        field="body",
+    )
+
+
+def _is_of_site(facts: Facts, url: str, verdict: Verdict) -> bool:
+    """Links to this site are as good as the site's address, which has a check of its own."""
+    if verdict.fault not in ("http", "local"):
+        return False
+    return f"{url.strip()}/".startswith(f"{facts.base_url}/")

@@ -1,0 +1,83 @@
+"""Where in what the editor wrote something stands, and how lists of findings stay short; pure."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .findings import Finding, Level
+
+#: Findings of one check that are shown; beyond them it says how many more there are.
+MOST = 10
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``field`` "" where it stands in nothing that was written here, such as a layout."""
+
+    field: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+def find(sources: Mapping[str, str], needle: str, *fields: str) -> Place:
+    """The first place of ``needle`` in these fields; as it is or escaped for HTML."""
+    for field in fields:
+        source = sources.get(field, "")
+        for form in dict.fromkeys((needle, html.escape(needle), html.escape(needle, quote=False))):
+            at = source.find(form) if form else -1
+            if at >= 0:
+                line_start = source.rfind("\n", 0, at) + 1
+                return Place(field, source.count("\n", 0, at) + 1, at - line_start + 1)
+    return Place()
+
+
+#: Nowhere in particular.
+NOWHERE = Place()
+
+
+def finding(
+    code: str,
+    level: Level,
+    title: str,
+    detail: str = "",
+    *,
+    at: Place = NOWHERE,
+    field: str = "",
+    count: int | None = None,
+) -> Finding:
+    """A finding at a place; ``field`` is the one to mend where the place is in none."""
+    return Finding(code, level, title, detail, at.field or field, count, at.line, at.column)
+
+
+def tag(name: str) -> str:
+    """A field as it is written."""
+    return "{{ " + name + " }}"
+
+
+def short(text: str, longest: int = _LONGEST) -> str:
+    """A text for a line of a list: on one line, its middle left out where it is long."""
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return line
+    half = (longest - 1) // 2
+    return f"{line[:half]}…{line[-half:]}"
+
+
+def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """At most ``MOST``, errors first, and one more that counts the rest."""
+    every = sorted(findings, key=lambda finding: finding.level)
+    shown, rest = every[:MOST], every[MOST:]
+    if rest:
+        first = rest[0]
+        kind = first.code.partition(".")[0]
+        title = f"{len(rest):,} more like these"
+        shown.append(Finding(f"{kind}.more", first.level, title, field=first.field))
+    return tuple(shown)
+
+
+def people(count: int) -> str:
+    """``1 person``, ``2,000 people``."""
+    return "1 person" if count == 1 else f"{count:,} people"
