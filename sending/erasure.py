@@ -15,7 +15,7 @@ from django.db import connection
 
 from subscribers.addresses import canonical, erased_hashes, lower
 
-from . import events, installation
+from . import events, installation, trials
 from .sql import erasure as sql
 from .withheld import WITHHELD
 
@@ -65,6 +65,7 @@ def erase_personal_data(
             cursor.execute(sql.HOLD_PERSON, {"subscriber": subscriber_id})
             # Those that a build has committed meanwhile; from now on none can.
             sends += _forget_rows(cursor, person)
+            trials.forget_shown(account_id, subscriber_id)
         person.forms -= _taken(cursor, person)
         given: dict[str, Any] = {
             "account": account_id,

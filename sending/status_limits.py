@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,7 +25,7 @@ from .wording import limit_words, percent, rate_words, refusal_words, share_word
 ANSWERS = 2000
 EXAMPLES = 5
 RECENT = timedelta(days=1)
-#: Of a campaign's rows that wait for a limit, so many are looked at to say for which.
+#: Of a campaign's next retries, so many are looked at to say for which limit they wait.
 LOOKED_AT = 1000
 #: Read with the rows: what is later than this was still to come when they were read.
 READ_AT = Func(function="clock_timestamp", output_field=DateTimeField())
@@ -196,26 +196,31 @@ def _is_account(key: str) -> bool:
     return key.startswith("account:")
 
 
-def limited(campaign_ids: Collection[int]) -> list[LimitedFact]:
+def limited(
+    campaign_ids: Collection[int], known: Mapping[int, int] | None = None
+) -> list[LimitedFact]:
     """Rows that wait for a limit, by campaign and limit, most first. The rows themselves don't
     say for which: it is taken to be that of their provider of mailboxes where that has one, else
-    their account's, else their transport's."""
+    their account's, else their transport's. ``known``: how many wait, by campaign, where that was
+    counted before; to count a million takes a while."""
     waiting = Send.objects.filter(
-        campaign__in=campaign_ids, status=Send.Status.RETRY, reason="rate_limited"
+        campaign__in=campaign_ids, queue=Send.Queue.RETRY, reason="rate_limited"
     )
-    counts = Counter(dict(waiting.order_by().values_list("campaign").annotate(n=Count("pk"))))
+    if known is None:
+        known = dict(waiting.order_by().values_list("campaign").annotate(n=Count("pk")))
+    counts = +Counter(dict(known))
     if not counts:
         return []
     limits: Iterable[Any] = slow_downs.named(RateLimit.objects.all())
     names = {limit.key: limit_words(limit.key, limit.account_name or "") for limit in limits}
     facts = []
     for campaign in sorted(counts):
-        rows = waiting.filter(campaign=campaign).order_by("next_attempt_at")
-        seen = list(
-            rows.values_list("email_lower", "account", "account__transport", "next_attempt_at")[
-                :LOOKED_AT
-            ]
+        # The next ones of whatever reason: the index is in their order, and has no reasons.
+        rows = Send.objects.filter(campaign=campaign, queue=Send.Queue.RETRY)
+        next_ones = rows.order_by("next_attempt_at").values_list(
+            "email_lower", "account", "account__transport", "next_attempt_at", "reason"
         )
+        seen = [row[:-1] for row in next_ones[:LOOKED_AT] if row[-1] == "rate_limited"]
         first: dict[str, datetime] = {}
         looked_at: Counter[str] = Counter()
         for email, account, alias, at in seen:

@@ -131,7 +131,7 @@ def story(address: str, *, most: int | None = MOST) -> Story:
     sends = Send.objects.filter(
         Q(account__in=list(accounts), email_lower=folded) | Q(pk__in=_erased_sends(hashes))
     )
-    chapters = _chapters(
+    chapters = chapters_of(
         sends.select_related("campaign")
         .defer("campaign__body", "campaign__text_body")
         .order_by("-pk")[:most],
@@ -212,7 +212,9 @@ def _blocks(folded: str, hashes: list[str], accounts: dict[int, str]) -> list[Bl
 _OPEN = (Send.Status.QUEUED, Send.Status.RETRY, Send.Status.IN_DOUBT)
 
 
-def _chapters(sends: Iterable[Send], accounts: dict[int, Account], email: str) -> list[Chapter]:
+def chapters_of(sends: Iterable[Send], accounts: dict[int, Account], email: str) -> list[Chapter]:
+    """The messages as they are told, by id; ``accounts`` are theirs, by id, and the campaigns are
+    read."""
     rows = sorted(sends, key=lambda send: send.pk)
     waiting = [row for row in rows if row.status in _OPEN]
     users = {(row.account_id, waits.by(row, accounts[row.account_id])) for row in waiting}

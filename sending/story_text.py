@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from .answers import said
 from .plain_table import due, short
@@ -85,15 +85,16 @@ def _chapter(chapter: Chapter, now: datetime) -> list[str]:
     return lines + [f"    {_event(event)}" for event in chapter.events]
 
 
-def explain(chapter: Chapter, now: datetime) -> str:
-    """Why the message is in the status it is in, in a sentence."""
+def explain(chapter: Chapter, now: datetime, zone: tzinfo | None = None) -> str:
+    """Why the message is in the status it is in, in a sentence. Times are of ``zone``, which goes
+    unsaid, or UTC, which is said."""
     why = words(chapter.reason)
     said = f": {chapter.answer}" if chapter.answer else ""
     match chapter.status:
         case "sent" if chapter.reason == "treated_as_sent":
             return "Nobody knows whether it arrived; somebody decided to treat it as sent."
         case "sent":
-            at = f" at {chapter.sent_at:%Y-%m-%d %H:%M:%S} UTC" if chapter.sent_at else ""
+            at = f" at {_at(chapter.sent_at, zone)}" if chapter.sent_at else ""
             return f"The relay accepted it{at}{said}"
         case "queued":
             return _queued(chapter)
@@ -111,7 +112,7 @@ def explain(chapter: Chapter, now: datetime) -> str:
             return f"Not handed over: {WITHHELD.get(chapter.reason, why or 'suppressed')}."
         case "in_doubt":
             came = f"{_unanswered(chapter)} ({why or 'unknown'}); it may have arrived"
-            return f"{came}{said}. {_doubt(chapter, now)}"
+            return f"{came}{said}. {_doubt(chapter, now, zone)}"
         case "canceled":
             return "The campaign was canceled before it was handed over."
     return why
@@ -129,7 +130,14 @@ def _retry(chapter: Chapter, now: datetime) -> str:
     return f"Refused for now, {_times(chapter.attempts)}{tried}"
 
 
-def _doubt(chapter: Chapter, now: datetime) -> str:
+def _at(moment: datetime, zone: tzinfo | None) -> str:
+    if zone is None:
+        return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    local = moment.astimezone(zone)
+    return f"{local.day} {local:%b %Y, %H:%M:%S}"
+
+
+def _doubt(chapter: Chapter, now: datetime, zone: tzinfo | None) -> str:
     """What settles a doubt."""
     settled, until = chapter.settle_at, chapter.replay_until
     if settled is None:
@@ -137,7 +145,7 @@ def _doubt(chapter: Chapter, now: datetime) -> str:
     if until is not None and until > now:
         return (
             f"It is repeated under its key, which can't deliver it twice, until "
-            f"{until:%Y-%m-%d %H:%M:%S} UTC at the latest.{_but_waits(chapter)}"
+            f"{_at(until, zone)} at the latest.{_but_waits(chapter)}"
         )
     return f"The account's policy settles it: that {due(settled, now)}."
 

@@ -98,9 +98,10 @@ def of_send(send: Send) -> str:
     return f"It waits for its turn: {pace_words(pace)}." if pace is not None else ""
 
 
-def of_campaign(campaign_id: int) -> str:
+def of_campaign(campaign_id: int, rate_limited: int | None = None) -> str:
     """A sentence for the campaign's page: what it waits for, or by what it is limited; "" when
-    nothing is known that holds it."""
+    nothing is known that holds it. ``rate_limited``: its rows that wait for a limit, where that
+    was counted before."""
     campaign = Campaign.objects.select_related("account").get(pk=campaign_id)
     account = campaign.account
     user = (account.pk, account.transport)
@@ -116,7 +117,8 @@ def of_campaign(campaign_id: int) -> str:
         return f"Waits: {why}."
     pace = seen.paces.get(user)
     parts = [f"Limited: {pace_words(pace)}."] if pace is not None else []
-    parts += [f"{limited_words(fact, seen.now)}." for fact in limited([campaign_id])]
+    known = None if rate_limited is None else {campaign_id: rate_limited}
+    parts += [f"{limited_words(fact, seen.now)}." for fact in limited([campaign_id], known)]
     return " ".join(parts)
 
 

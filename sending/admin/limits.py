@@ -28,13 +28,15 @@ from ..models import CampaignHealth, RateLimit, TransportPause
 from ..status_limits import READ_AT, health_fact
 from ..wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble
 from .texts import moment, shortened
+from .transports import Transports
 
 
 class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     """Rows that are in the way of mail. To delete one lifts it; nothing else can be done to it.
 
     ``lift_title``: what it is in words; ``lift_warning``: what lifting it does; ``lift_done``:
-    what is said afterwards; ``lift_tried``: what is said when the row is still there.
+    what is said afterwards; ``lift_tried``: what is said when the row is still there;
+    ``lift_back``: the page that is shown then.
     """
 
     change_form_template = "admin/sendonce_sending/lift/change_form.html"
@@ -44,6 +46,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     lift_warning = ""
     lift_done = ""
     lift_tried = ""
+    lift_back = "changelist"
 
     def is_shared(self, obj: Any) -> bool:
         """Whether it holds back others' mail too: one tenant's staff do not lift it. Unless a
@@ -100,14 +103,15 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
         if self.model.objects.filter(pk=obj_id).exists():
             done = self.lift_tried
         self.message_user(request, f"{done}: {obj_display}.", messages.SUCCESS)
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{self.lift_back}"
         return HttpResponseRedirect(reverse(name, current_app=self.admin_site.name))
 
 
 @admin.register(TransportPause)
-class TransportPauseAdmin(Liftable):
+class TransportPauseAdmin(Transports, Liftable):
     """What takes no mail now, and why. Deleting a pause lifts it: the next message tries."""
 
+    change_list_template = "admin/sendonce_sending/transports/change_list.html"
     list_display = ("alias", "trouble", "brief_why", "whose", "began", "tries", "next_try")
     list_select_related = ("account",)
     sortable_by = ()
@@ -115,6 +119,7 @@ class TransportPauseAdmin(Liftable):
         (None, {"fields": ("alias", "whose", "trouble", "reason", "lifted_by")}),
         ("Tries", {"fields": ("since", "tries", "next_try", "stage", "code")}),
     )
+    lift_back = "overview"
     lift_title = "Takes no mail now"
     lift_button = "Lift the pause"
     lift_warning = (

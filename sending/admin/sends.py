@@ -14,15 +14,17 @@ from django.utils import timezone
 from campaigns.models import Campaign
 from subscribers.admin import AddressSearch, StyledMedia
 from subscribers.admin.confirming import confirmation
-from subscribers.audit import record
-from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, ScopedFilter
 
-from .. import doubt, waits
+from .. import doubt, doubt_decisions, waits
 from ..answers import said
 from ..models import DeliveryEvent, Send
 from ..wording import doubt_words, kind_words, reason_words, words
 from . import archive
+from .doubt_desk import DoubtDesk
+from .progress import ProgressPages
+from .report import ReportPages
+from .stories import Stories
 from .texts import shortened
 
 #: Rows that one action decides about; more than that is a policy, not a look at each.
@@ -42,10 +44,20 @@ class CampaignFilter(ScopedFilter):
 
 
 @admin.register(Send)
-class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
+class SendAdmin(
+    StyledMedia,
+    ProgressPages,
+    ReportPages,
+    DoubtDesk,
+    Stories,
+    AddressSearch,
+    ReadOnly,
+    ScopedAdmin,
+):
     """One row per recipient. Rows move by the sender alone; staff decide about doubt."""
 
     change_form_template = "admin/sendonce_sending/send/change_form.html"
+    change_list_template = "admin/sendonce_sending/send/change_list.html"
     list_display = ("recipient", "status", "brief_answer", "campaign_name", "moment")
     list_select_related = ("campaign",)
     list_filter = ("status", CampaignFilter, AccountFilter)
@@ -84,11 +96,15 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("context", "frozen")
+        found = super().get_queryset(request).defer("context", "frozen")
+        # The few that wait are found by their queue; by the status alone it reads all that ended.
+        queue = Send.QUEUE_OF.get(request.GET.get("status__exact", ""))
+        return found if queue is None else found.filter(queue=queue)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         archive.tell(self, request)
-        return super().changelist_view(request, extra_context)
+        context = {"may_see_stories": self.may_see_stories(request), **(extra_context or {})}
+        return super().changelist_view(request, context)
 
     @admin.display(description="recipient")
     def recipient(self, obj: Send) -> str:
@@ -115,9 +131,6 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     def moment(self, obj: Send) -> str:
         when = obj.sent_at or obj.handed_at
         return f"{timezone.localtime(when):%Y-%m-%d %H:%M}" if when else "-"
-
-    def has_resolve_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.resolve_doubt")
 
     @admin.action(permissions=["resolve"], description="Send again (in doubt or failed)")
     def send_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -149,7 +162,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
             self.message_user(
                 request,
                 f"More than {MOST_DECIDED} rows at once: nothing was changed. Choose fewer, or "
-                f"use the command resolve_doubt.",
+                f"decide at the doubt desk, which takes any number.",
                 messages.ERROR,
             )
             return None
@@ -161,19 +174,20 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
         response = confirmation(self, request, queryset, **page)
         if response is not None:
             return response
-        decided = doubt.resolve(
-            chosen, decision, by=request.user, failed=decision == doubt.SEND_AGAIN
+        done = doubt_decisions.decide(
+            self.get_queryset(request),
+            [send.pk for send in chosen],
+            decision,
+            request=request,
+            failed=decision == doubt.SEND_AGAIN,
         )
-        if decided:
-            _record(request, chosen, decision, decided)
         self.message_user(
             request,
-            f"{page['title']}: {decided} of {len(chosen)} rows.",
-            messages.SUCCESS if decided == len(chosen) else messages.WARNING,
+            f"{page['title']}: {done.decided} of {len(chosen)} rows.",
+            messages.SUCCESS if done.decided == len(chosen) else messages.WARNING,
         )
-        if decided < len(chosen):
-            for why, number in doubt.why_left(chosen, decided).items():
-                self.message_user(request, f"{number} left as before: {why}.", messages.WARNING)
+        for why, number in done.left.items():
+            self.message_user(request, f"{number} left as before: {why}.", messages.WARNING)
         return None
 
     def render_change_form(
@@ -194,6 +208,7 @@ class SendAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
                 list_url=reverse(list_url, current_app=self.admin_site.name),
                 decisions=self._decisions(request, obj),
                 is_canceled=_is_canceled(obj),
+                story_url=self.story_url(request, obj),
                 is_replayed=bool(
                     obj.settle_at and obj.replay_until and obj.replay_until > timezone.now()
                 ),
@@ -219,18 +234,6 @@ def _warning(chosen: QuerySet[Any]) -> str:
         return reopens
     twice = "Whoever is in doubt may have got the message already and would get it twice."
     return f"{twice} {reopens}"
-
-
-def _record(request: HttpRequest, chosen: list[Send], decision: str, decided: int) -> None:
-    """Which rows it were is told by their own events, of the same moment."""
-    campaigns = {(send.account_id, send.campaign_id) for send in chosen}
-    for account in Account.objects.filter(pk__in={account_id for account_id, _ in campaigns}):
-        told = {
-            "chosen": sum(send.account_id == account.pk for send in chosen),
-            "decided": decided,
-            "campaigns": sorted(c for a, c in campaigns if a == account.pk and c is not None),
-        }
-        record(account, f"send.{decision}", detail=told, request=request)
 
 
 def _is_canceled(send: Send) -> bool:

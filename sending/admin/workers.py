@@ -1,4 +1,8 @@
-"""The admin of senders, and of what makes this installation itself."""
+"""The admin of senders, and of what makes this installation itself.
+
+Senders are no tenant's: their hosts and what they wait for are for superusers. Staff of accounts
+see that senders run, and how fast; not where.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +11,103 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from subscribers.admin import StyledMedia
 from subscribers.scoping import ReadOnly, ScopedAdmin, account_ids
 
 from ..models import Installation, Worker
-from ..status import worker_state
+from ..senders import Senders, senders, summary
+from ..status import database_time, worker_state
+from .texts import moment, shortened
+
+#: On the request: what was looked at once for the whole page.
+_LOOKED = "_sendonce_senders"
 
 
 @admin.register(Worker)
 class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     """Senders, of the whole installation: they have no account."""
 
-    list_display = ("__str__", "state", "lanes", "started", "seen", "note")
+    change_list_template = "admin/sendonce_sending/worker/change_list.html"
+    list_display = ("__str__", "state", "lanes", "began", "last", "open", "brief_note")
     sortable_by = ()
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     paginator = ScopedAdmin.paginator
+    list_per_page = 50
+
+    class Media:
+        css = {"all": ("sendonce_sending/desk.css",)}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        every = super().get_queryset(request)
+        if account_ids(request) is not None:
+            return every.none()
         # Seen by the database's clock, so judged by it too.
-        return super().get_queryset(request).annotate(db_now=Now())
+        return every.annotate(db_now=Now())
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            return super().changelist_view(request, extra_context)
+        found = senders(database_time())
+        # The columns ask for what is looked at here: a list's methods get the row alone.
+        setattr(request, _LOOKED, found)
+        everything = account_ids(request) is None
+        context = {
+            "senders": found,
+            "summary": summary(found, command=everything),
+            "sees_hosts": everything,
+            "title": "Senders",
+            **(extra_context or {}),
+        }
+        return super().changelist_view(request, context)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """With the columns that are counted for all rows at once, bound to this request's look."""
+        shown = list(super().get_list_display(request))
+        found: Senders | None = getattr(request, _LOOKED, None)
+        if found is not None and "lanes" in shown:
+            place = shown.index("lanes") + 1
+            shown[place:place] = [_holds(found), _rate(found)]
+        return shown
 
     @admin.display(description="state")
     def state(self, obj: Any) -> str:
         return worker_state(obj.ended, obj.seen, obj.db_now)
+
+    @admin.display(description="since")
+    def began(self, obj: Worker) -> str:
+        return moment(obj.started)
+
+    @admin.display(description="seen")
+    def last(self, obj: Worker) -> str:
+        return moment(obj.seen)
+
+    @admin.display(description="sessions")
+    def open(self, obj: Worker) -> str:
+        held = sorted((obj.sessions or {}).items())
+        return ", ".join(f"{number} by {alias}" for alias, number in held if number) or "-"
+
+    @admin.display(description="note")
+    def brief_note(self, obj: Worker) -> str:
+        return shortened(obj.note) or "-"
+
+
+def _holds(found: Senders) -> Any:
+    @admin.display(description="holds")
+    def holds(obj: Worker) -> int:
+        return found.holds[obj.pk]
+
+    return holds
+
+
+def _rate(found: Senders) -> Any:
+    @admin.display(description="a minute")
+    def rate(obj: Worker) -> str:
+        return f"{found.of.get(obj.pk, 0):,.0f}"
+
+    return rate
 
 
 @admin.register(Installation)

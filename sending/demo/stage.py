@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.db import transaction
-from django.db.models import Q
 
 from campaigns import lifecycle
 from campaigns.models import Campaign
+from subscribers import role_groups
 from subscribers.importing import Options, import_file
 from subscribers.models import Account, Segment
+from subscribers.roles import Role
 
 from .people import generate, write_csv
 
@@ -53,77 +54,23 @@ class Login:
     role: str
 
 
-#: Username, what the role is, and the permissions (by codename) that make it; None: all.
-ROLES: tuple[tuple[str, str, tuple[str, ...] | None], ...] = (
+#: Username, what it may do, and the role whose group it is in; None: a superuser.
+LOGINS: tuple[tuple[str, str, Role | None], ...] = (
     ("demo", "superuser: everything", None),
+    ("demo-editor", "editor: writes and tests campaigns, can't approve them", Role.EDITOR),
+    ("demo-approver", "approver: approves and schedules them", Role.APPROVER),
     (
-        "demo-editor",
-        "editor: writes campaigns, can't approve them",
-        (
-            "add_campaign",
-            "change_campaign",
-            "view_campaign",
-            "view_segment",
-            "view_subscriber",
-            "view_send",
-        ),
+        "demo-operator",
+        "operator: pauses, resumes, cancels, decides about doubt",
+        Role.OPERATOR,
     ),
     (
         "demo-lists",
         "list keeper: imports, segments, sign-up forms, suppressions, people's data",
-        (
-            "view_account",
-            "add_subscriber",
-            "change_subscriber",
-            "view_subscriber",
-            "import_subscriber",
-            "export_subscriber",
-            "erase_subscriber",
-            "view_importjob",
-            "add_segment",
-            "change_segment",
-            "view_segment",
-            "add_membership",
-            "change_membership",
-            "view_membership",
-            "view_membershipchange",
-            "add_attributedefinition",
-            "change_attributedefinition",
-            "view_attributedefinition",
-            "add_signupform",
-            "change_signupform",
-            "view_signupform",
-            "view_signup",
-            "view_consenttext",
-            "add_suppression",
-            "view_suppression",
-            "import_suppression",
-            "export_suppression",
-            "release_suppression",
-            "view_auditevent",
-        ),
+        Role.LIST_KEEPER,
     ),
-    (
-        "demo-approver",
-        "approver: approves, pauses, resumes, cancels, decides about doubt",
-        (
-            "view_campaign",
-            "approve_campaign",
-            "control_campaign",
-            "view_segment",
-            "view_subscriber",
-            "view_send",
-            "view_deliveryevent",
-            "view_transportpause",
-            "view_ratelimit",
-            "view_campaignhealth",
-            "view_worker",
-            "view_archivedcount",
-            "resolve_doubt",
-        ),
-    ),
+    ("demo-viewer", "viewer: sees all of it, changes nothing", Role.VIEWER),
 )
-APPS = ("sendonce_subscribers", "sendonce_campaigns", "sendonce_sending")
 
 
 def prepare_database() -> None:
@@ -163,15 +110,13 @@ def cancel_leftovers(account: Account) -> list[int]:
 
 def make_logins(account: Account) -> list[Login]:
     """The superuser and a login per role, members of the account, with new passwords."""
+    role_groups.update()  # a flush takes them away, and migrate has then nothing to do
     logins = []
-    for username, role, codenames in ROLES:
-        login = Login(username, new_password(), role)
-        user = _user(login, superuser=codenames is None)
-        if codenames is not None:
-            permissions = Permission.objects.filter(
-                Q(content_type__app_label__in=APPS), codename__in=codenames
-            )
-            user.user_permissions.set(permissions)
+    for username, may, role in LOGINS:
+        login = Login(username, new_password(), may)
+        user = _user(login, superuser=role is None)
+        user.user_permissions.clear()  # of a demo before there were groups
+        user.groups.set(Group.objects.filter(sendonce_role__role=role) if role else [])
         account.members.add(user)
         logins.append(login)
     return logins

@@ -1,0 +1,265 @@
+"""The front page's facts: what needs somebody, what runs, what is to come, what is done.
+
+A fixed number of statements, whatever there is: each reads a bounded number of rows, by the
+counters or an index. All of it is of some accounts; times are the database's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import reduce
+from typing import Any
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+from campaigns.models import Approval, Campaign
+from subscribers.models import Account, ImportJob, Segment, Subscriber
+
+from .models import TransportPause
+from .sql import dashboard as sql
+from .status import ALIVE_WITHIN
+from .watching_words import Rate, rate_now
+
+Status = Campaign.Status
+
+#: Campaigns of one kind, pauses, imports that are shown.
+SHOWN = 8
+#: Hand-overs of a campaign that are looked at for its rate.
+SAMPLE = 500
+#: Rows in doubt of a campaign that are counted.
+COUNTED = 1000
+#: How long something that is over, or that nobody took up, is told of.
+LATELY = timedelta(days=7)
+WAITING = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class May:
+    """What somebody may see, and so is told of; ``approve``: may let a draft go."""
+
+    campaigns: bool = False
+    approve: bool = False
+    sends: bool = False
+    pauses: bool = False
+    imports: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """``open``: rows that still wait or are on their way; ``rate`` over the last seconds."""
+
+    campaign: Campaign
+    counts: dict[str, int]
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows in doubt that wait for a person; ``campaign`` None: messages of none."""
+
+    campaign: int | None
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What there is of what a newcomer makes first."""
+
+    account: bool
+    people: bool
+    segment: bool
+    campaign: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """``more``: of which kinds there are more than are told. ``alive``: a sender is there.
+    ``start``: only while there is no campaign at all."""
+
+    now: datetime | None = None
+    alive: bool = True
+    paused: Sequence[Campaign] = ()
+    back: Sequence[Campaign] = ()
+    second: Sequence[Campaign] = ()
+    scheduled: Sequence[Campaign] = ()
+    running: Sequence[Running] = ()
+    sent: Sequence[Campaign] = ()
+    sent_counts: dict[int, dict[str, int]] = field(default_factory=dict)
+    pauses: Sequence[TransportPause] = ()
+    held: Sequence[Held] = ()
+    imports: Sequence[ImportJob] = ()
+    more: frozenset[str] = frozenset()
+    start: Start | None = None
+
+    @property
+    def due_without_sender(self) -> bool:
+        """Something is to be sent now and nobody is there to do it."""
+        if self.alive or self.now is None:
+            return False
+        due = any(c.scheduled_for and c.scheduled_for <= self.now for c in self.scheduled)
+        return due or bool(self.running)
+
+
+def look(accounts: list[int] | None, may: May, *, user_id: int | None = None) -> Facts:
+    """What somebody may see of these accounts; None: of all. ``user_id``: who looks, for whose
+    own drafts they can't be the second person."""
+    if not may.campaigns:
+        return Facts(
+            pauses=_pauses(accounts) if may.pauses else (),
+            imports=_imports(accounts) if may.imports else (),
+        )
+    kinds, more = _campaigns(accounts, may, user_id)
+    sending = kinds["running"]
+    counted = [c.pk for c in (*sending, *kinds["sent"])]
+    counts = _totals(counted) if counted else {}
+    rates = _rates([c.pk for c in sending]) if sending else {}
+    now, alive = _alive() if sending or kinds["scheduled"] else (None, True)
+    none = not any(kinds.values())
+    return Facts(
+        now=now,
+        alive=alive,
+        paused=kinds["paused"],
+        back=kinds["back"],
+        second=kinds["second"],
+        scheduled=kinds["scheduled"],
+        running=[Running(c, counts.get(c.pk, {}), rates[c.pk]) for c in sending],
+        sent=kinds["sent"],
+        sent_counts=counts,
+        pauses=_pauses(accounts) if may.pauses else (),
+        held=_held(accounts) if may.sends else (),
+        imports=_imports(accounts) if may.imports else (),
+        more=more,
+        start=_start(accounts) if none else None,
+    )
+
+
+def _campaigns(
+    accounts: list[int] | None, may: May, user_id: int | None
+) -> tuple[dict[str, list[Campaign]], frozenset[str]]:
+    """The first of each kind, read in one statement, and the kinds of which there are more."""
+    every: QuerySet[Campaign] = Campaign.objects.all()
+    if accounts is not None:
+        every = every.filter(account__in=accounts)
+    voided = Approval.objects.filter(campaign=OuterRef("pk"), voided_at__gte=Now() - WAITING)
+    back = Q(status=Status.DRAFT) & ~Q(status_reason="")
+    chosen = {
+        "paused": every.filter(status=Status.PAUSED).order_by("-pk"),
+        "running": every.filter(status=Status.SENDING).order_by("-pk"),
+        "scheduled": every.filter(status=Status.APPROVED).order_by("scheduled_for", "pk"),
+        "back": every.filter(back).filter(Exists(voided)).order_by("-pk"),
+        "sent": every.filter(status=Status.SENT, finished_at__gte=Now() - WAITING).order_by(
+            "-finished_at", "-pk"
+        ),
+    }
+    if may.approve:
+        others = every.filter(
+            status=Status.DRAFT,
+            status_reason="",
+            account__second_approver=True,
+            segments__isnull=False,
+            created__gte=Now() - WAITING,
+        ).exclude(created_by=user_id)
+        # One without a known author nobody can be the second person of.
+        others = others.filter(created_by__isnull=False)
+        chosen["second"] = others.order_by("-pk").distinct()
+    ids = reduce(
+        lambda a, b: a.union(b, all=True),
+        (rows.values("pk")[: SHOWN + 1] for rows in chosen.values()),
+    )
+    rows = (
+        Campaign.objects.filter(pk__in=ids)
+        .select_related("account", "approved_by", "created_by")
+        .defer("body", "text_body")
+        .order_by("-pk")
+    )
+    found: dict[str, list[Campaign]] = {
+        kind: [] for kind in ("paused", "running", "scheduled", "back", "sent", "second")
+    }
+    for campaign in rows:
+        found[_kind(campaign)].append(campaign)
+    found["scheduled"].sort(key=lambda c: (c.scheduled_for, c.pk))
+    found["sent"].sort(key=lambda c: (c.finished_at, c.pk), reverse=True)
+    more = frozenset(kind for kind, some in found.items() if len(some) > SHOWN)
+    return {kind: some[:SHOWN] for kind, some in found.items()}, more
+
+
+def _kind(campaign: Campaign) -> str:
+    if campaign.status == Status.DRAFT:
+        return "back" if campaign.status_reason else "second"
+    return {
+        Status.PAUSED: "paused",
+        Status.SENDING: "running",
+        Status.APPROVED: "scheduled",
+    }.get(Status(campaign.status), "sent")
+
+
+def _fetch(statement: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall()
+
+
+def _totals(ids: list[int]) -> dict[int, dict[str, int]]:
+    found: dict[int, dict[str, int]] = defaultdict(dict)
+    for campaign_id, status, number in _fetch(sql.TOTALS, {"ids": ids}):
+        found[campaign_id][status] = number
+    return found
+
+
+def _rates(ids: list[int]) -> dict[int, Rate]:
+    ages: dict[int, list[float | None]] = {one: [] for one in ids}
+    for campaign_id, age in _fetch(sql.HANDED_LAST, {"ids": ids, "limit": SAMPLE}):
+        ages[campaign_id].append(age)
+    return {one: rate_now(seen, whole=len(seen) < SAMPLE) for one, seen in ages.items()}
+
+
+def _alive() -> tuple[datetime, bool]:
+    ((now, alive),) = _fetch(sql.ALIVE, {"within": ALIVE_WITHIN})
+    return now, alive
+
+
+def _held(accounts: list[int] | None) -> list[Held]:
+    given = {"accounts": accounts, "campaigns": SHOWN, "most": COUNTED}
+    return [Held(*row) for row in _fetch(sql.HELD, given)]
+
+
+def _pauses(accounts: list[int] | None) -> list[TransportPause]:
+    rows = TransportPause.objects.select_related("account").order_by("pk")
+    if accounts is not None:
+        used = Account.objects.filter(pk__in=accounts).values("transport")
+        rows = rows.filter(Q(account__in=accounts) | Q(account__isnull=True, alias__in=used))
+    return list(rows[:SHOWN])
+
+
+def _imports(accounts: list[int] | None) -> list[ImportJob]:
+    rows = ImportJob.objects.filter(status=ImportJob.Status.FAILED, created__gte=Now() - LATELY)
+    if accounts is not None:
+        rows = rows.filter(account__in=accounts)
+    rows = rows.select_related("account").defer("preview", "options")
+    return list(rows.order_by("-pk")[:SHOWN])
+
+
+def _start(accounts: list[int] | None) -> Start | None:
+    """None where there is a campaign, though none of those that are told of."""
+    of = {} if accounts is None else {"account__in": accounts}
+    there: Any = Account.objects.filter(**({} if accounts is None else {"pk__in": accounts}))
+    row = (
+        there.order_by()
+        .annotate(
+            some_people=Exists(Subscriber.objects.filter(**of)),
+            some_segment=Exists(Segment.objects.filter(**of)),
+            some_campaign=Exists(Campaign.objects.filter(**of)),
+        )
+        .values_list("some_people", "some_segment", "some_campaign")
+        .first()
+    )
+    if row is None:
+        return Start(account=False, people=False, segment=False, campaign=False)
+    people, segment, campaign = row
+    return None if campaign else Start(True, people, segment, campaign)

@@ -1,0 +1,320 @@
+"""The front page's panel, in words and links for who asks; the facts are ``sending.dashboard``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.text import capfirst
+
+from campaigns.models import Campaign
+from subscribers.models import Account
+from subscribers.scoping import account_ids
+
+from .dashboard import COUNTED, Facts, Held, May, Running, Start, look
+from .models import TransportPause
+from .watching_words import eta_words, open_rows
+from .wording import rate_words, remedy, trouble
+
+CAMPAIGN = "sendonce_campaigns"
+SENDING = "sendonce_sending"
+SUBSCRIBERS = "sendonce_subscribers"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that needs somebody: what, where it is mended ("": nowhere for this user), why."""
+
+    what: str
+    url: str
+    why: str
+    account: str = ""
+    grave: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One campaign of a table. ``done`` of ``audience`` people are finished with."""
+
+    name: str
+    url: str
+    account: str
+    when: str = ""
+    by: str = ""
+    done: int = 0
+    audience: int = 0
+    far: str = ""
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a newcomer does: ``url`` "" where this user can't."""
+
+    what: str
+    how: str
+    url: str
+    done: bool
+
+
+@dataclass(frozen=True)
+class Panel:
+    """``several``: of several accounts, so that each is named. ``lists``: where there is more."""
+
+    attention: list[Line]
+    running: list[Row]
+    scheduled: list[Row]
+    sent: list[Row]
+    steps: list[Step]
+    several: bool
+    lists: dict[str, str] = field(default_factory=dict)
+    sees_campaigns: bool = True
+
+
+def panel(request: HttpRequest) -> Panel | None:
+    """The panel for this request's user; ``None`` when there is nothing of it that they may see."""
+    user = request.user
+    if not getattr(user, "is_staff", False) or not user.is_active:
+        return None
+    may = _may(request)
+    if may == May():
+        return None
+    accounts = account_ids(request)
+    facts = look(accounts, may, user_id=user.pk)
+    several = accounts is None or len(accounts) > 1
+    links = Links(request)
+    return Panel(
+        attention=list(attention(facts, links)),
+        running=[_running(one, links) for one in facts.running],
+        scheduled=[_scheduled(one, links) for one in facts.scheduled],
+        sent=[_sent(one, facts.sent_counts.get(one.pk, {}), links) for one in facts.sent],
+        steps=list(_steps(facts.start, links)) if facts.start else [],
+        several=several,
+        lists={
+            kind: links.campaigns(status) for kind, status in _STATUS.items() if kind in facts.more
+        },
+        sees_campaigns=may.campaigns,
+    )
+
+
+_STATUS = {
+    "running": "sending",
+    "paused": "paused",
+    "scheduled": "approved",
+    "sent": "sent",
+    "back": "draft",
+    "second": "draft",
+}
+
+
+def _may(request: HttpRequest) -> May:
+    def sees(label: str, model: str) -> bool:
+        return any(request.user.has_perm(f"{label}.{act}_{model}") for act in ("view", "change"))
+
+    return May(
+        campaigns=sees(CAMPAIGN, "campaign"),
+        approve=request.user.has_perm(f"{CAMPAIGN}.approve_campaign"),
+        sends=sees(SENDING, "send"),
+        pauses=sees(SENDING, "transportpause"),
+        imports=sees(SUBSCRIBERS, "importjob")
+        or request.user.has_perm(f"{SUBSCRIBERS}.import_subscriber"),
+    )
+
+
+class Links:
+    """Addresses within the admin site that the request is of; "" where it has no such page."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        match = request.resolver_match
+        self.request = request
+        self.site = match.namespace if match else None
+
+    def to(self, name: str, *args: Any, query: str = "") -> str:
+        try:
+            url = reverse(f"admin:{name}", args=args, current_app=self.site)
+        except NoReverseMatch:
+            return ""
+        return f"{url}?{query}" if query else url
+
+    def allowed(self, permission: str, name: str, *args: Any) -> str:
+        return self.to(name, *args) if self.request.user.has_perm(permission) else ""
+
+    def campaign(self, campaign: Campaign) -> str:
+        return self.to(f"{CAMPAIGN}_campaign_change", campaign.pk)
+
+    def progress(self, campaign: Campaign) -> str:
+        page = "report" if campaign.status == Campaign.Status.SENT else "progress"
+        there = self.allowed(f"{SENDING}.view_send", f"{SENDING}_send_{page}", campaign.pk)
+        return there or self.campaign(campaign)
+
+    def campaigns(self, status: str) -> str:
+        return self.to(f"{CAMPAIGN}_campaign_changelist", query=f"status__exact={status}")
+
+    def doubt(self, campaign_id: int | None) -> str:
+        desk = f"campaign={campaign_id}" if campaign_id else ""
+        listed = f"status__exact=in_doubt{'&' if desk else ''}{desk}"
+        return self.to(f"{SENDING}_send_doubt_desk", query=desk) or self.to(
+            f"{SENDING}_send_changelist", query=listed
+        )
+
+
+# --- what needs somebody -------------------------------------------------------------------------
+
+
+def attention(facts: Facts, links: Links) -> Iterator[Line]:
+    """The gravest first: what stops mail now, then what waits for a decision."""
+    if facts.due_without_sender:
+        yield Line(
+            "No sender is alive",
+            links.allowed(f"{SENDING}.view_worker", f"{SENDING}_worker_changelist"),
+            "Something is due, and nothing leaves before one runs: “manage.py run_sender” starts "
+            "one.",
+            grave=True,
+        )
+    for pause in facts.pauses:
+        yield _pause(pause, links)
+    for one in facts.paused:
+        why = capfirst(one.status_reason) or "Paused"
+        yield Line(
+            f"{one.name} is paused", links.campaign(one), _sentence(why), str(one.account), True
+        )
+    for held in facts.held:
+        yield _held(held, links)
+    for one in facts.back:
+        yield Line(
+            f"{one.name} is a draft again",
+            links.campaign(one),
+            _sentence(capfirst(one.status_reason)) + " It has to be approved anew.",
+            str(one.account),
+        )
+    for one in facts.second:
+        who = one.created_by.get_username() if one.created_by else "somebody"
+        yield Line(
+            f"{one.name} waits for a second person",
+            links.campaign(one),
+            f"A draft by {who}, who may not approve it: this account asks for somebody else.",
+            str(one.account),
+        )
+    for job in facts.imports:
+        yield Line(
+            f"The import of {job.file_name} failed",
+            links.to(f"{SUBSCRIBERS}_importjob_change", job.pk),
+            _sentence(capfirst(job.error) or "It says not why"),
+            str(job.account),
+        )
+
+
+def _pause(pause: TransportPause, links: Links) -> Line:
+    whose = str(pause.account) if pause.account else None
+    words = trouble(pause.stage, pause.code, whose=whose, said=pause.reason)
+    return Line(
+        f"Transport {pause.alias} {words}",
+        links.to(f"{SENDING}_transportpause_change", pause.pk),
+        f"No mail leaves by it. {remedy(pause.stage, pause.code, whose=whose, said=pause.reason)}",
+        whose or "",
+        True,
+    )
+
+
+def _held(held: Held, links: Links) -> Line:
+    more = "+" if held.rows >= COUNTED else ""
+    rows = f"{held.rows:,}{more} {'message' if held.rows == 1 else 'messages'}"
+    what = held.name if held.campaign else "Single messages"
+    return Line(
+        f"{what}: {rows} in doubt",
+        links.doubt(held.campaign),
+        "Nobody knows whether they were taken. Somebody decides: send again, or treat as sent.",
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+# --- campaigns -----------------------------------------------------------------------------------
+
+
+def _running(one: Running, links: Links) -> Row:
+    campaign, counts = one.campaign, one.counts
+    audience = max(campaign.audience, sum(counts.values()))
+    done = max(0, audience - open_rows(counts))
+    built = campaign.built_at is not None
+    speed = rate_words(one.rate.per_second) if one.rate.per_second > 0 else "nothing"
+    parts = [f"{speed} just now", eta_words(counts, one.rate.per_second, built=built)]
+    return Row(
+        name=campaign.name,
+        url=links.progress(campaign),
+        account=str(campaign.account),
+        done=done,
+        audience=audience,
+        far=f"{done:,} of {audience:,}{'' if built else ' so far'}",
+        told=_sentence(capfirst("; ".join(filter(None, parts)))),
+    )
+
+
+def _scheduled(campaign: Campaign, links: Links) -> Row:
+    by = campaign.approved_by.get_username() if campaign.approved_by else "-"
+    return Row(
+        name=campaign.name,
+        url=links.campaign(campaign),
+        account=str(campaign.account),
+        when=_local(campaign.scheduled_for, campaign.account),
+        by=by,
+    )
+
+
+def _sent(campaign: Campaign, counts: dict[str, int], links: Links) -> Row:
+    total = max(campaign.audience, sum(counts.values()))
+    return Row(
+        name=campaign.name,
+        url=links.progress(campaign),
+        account=str(campaign.account),
+        when=_local(campaign.finished_at, campaign.account),
+        far=f"{counts.get('sent', 0):,} of {total:,}",
+    )
+
+
+def _local(moment: datetime | None, account: Account) -> str:
+    if moment is None:
+        return "-"
+    local = timezone.localtime(moment, ZoneInfo(account.timezone))
+    return f"{date_format(local, 'j M Y, H:i')} {local.tzname()}"
+
+
+# --- the first time ------------------------------------------------------------------------------
+
+
+def _steps(start: Start, links: Links) -> Iterator[Step]:
+    yield Step(
+        "An account",
+        "who sends: its name, address and limits"
+        if links.request.user.has_perm(f"{SUBSCRIBERS}.add_account")
+        else "who sends; a superuser makes it and makes you a member",
+        links.allowed(f"{SUBSCRIBERS}.add_account", f"{SUBSCRIBERS}_account_add"),
+        start.account,
+    )
+    yield Step(
+        "A segment",
+        "the people whom a campaign can be for",
+        links.allowed(f"{SUBSCRIBERS}.add_segment", f"{SUBSCRIBERS}_segment_add"),
+        start.segment,
+    )
+    yield Step(
+        "People",
+        "import them from a file into the segment, or have them sign up",
+        links.allowed(f"{SUBSCRIBERS}.import_subscriber", f"{SUBSCRIBERS}_subscriber_import"),
+        start.people,
+    )
+    yield Step(
+        "A campaign",
+        "write it, look at it, test it; nothing is sent before somebody approves it",
+        links.allowed(f"{CAMPAIGN}.add_campaign", f"{CAMPAIGN}_campaign_add"),
+        start.campaign,
+    )
