@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
 from django.test import Client
+
+from tests.forks import Forks
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -85,3 +88,13 @@ def open_page(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Pag
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def relay(tmp_path: Path, bare_environ: dict[str, str], forks: Forks) -> Iterator[Any]:
+    """A sink, and real senders on the database that the pages are of (``role_paths.Relay``)."""
+    from .role_paths import Relay  # it is made of what stands in this file
+
+    made = Relay(tmp_path, bare_environ, forks)
+    yield made
+    made.hang_up()

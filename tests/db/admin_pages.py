@@ -10,8 +10,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from campaigns.models import Approval, Campaign, Content
-from sending.models import CampaignHealth, DeliveryEvent, RateLimit, Send, TransportPause
+from campaigns.models import Approval, Campaign, Content, Image, Layout
+from sending.models import (
+    ArchivedCount,
+    CampaignHealth,
+    DeliveryEvent,
+    RateLimit,
+    Send,
+    TransportPause,
+)
 from subscribers.models import (
     Account,
     AttributeDefinition,
@@ -49,6 +56,7 @@ from tests.factories import (
 LABELS = ("sendonce_subscribers", "sendonce_campaigns", "sendonce_sending")
 OURS = [model for model in admin.site._registry if model._meta.app_label in LABELS]
 SECRET = "secretname"
+LAYOUT = "<html><body>{% block content %}{% endblock %}</body></html>"
 
 
 def url(model: type[Any], page: str, *args: Any) -> str:
@@ -87,7 +95,7 @@ def one_of_each(account: Account) -> dict[type[Any], Any]:
     form = SignupFormFactory.create(account=account, name=f"{SECRET} form", segments=[segment])
     words = ConsentTextFactory.create(account=account, text=f"{SECRET} words")
     now = timezone.now()
-    return {
+    made: dict[type[Any], Any] = {
         Account: account,
         Segment: segment,
         Subscriber: person,
@@ -124,4 +132,15 @@ def one_of_each(account: Account) -> dict[type[Any], Any]:
             key=f"account:{account.pk}", usual=2, rate=1, slowed_at=now, reason=SECRET
         ),
         CampaignHealth: CampaignHealth.objects.create(campaign=campaign, accepted=1, bounced=1),
+        ArchivedCount: ArchivedCount.objects.create(
+            campaign=campaign, status="sent", number=3, at=now
+        ),
+        Layout: Layout.objects.create(account=account, name=f"{SECRET} layout", body=LAYOUT),
+        Image: Image.objects.create(
+            account=account,
+            name=f"{SECRET} image",
+            file="sendonce/images/secret.png",
+            content_type="image/png",
+        ),
     }
+    return {model: row for model, row in made.items() if admin.site.is_registered(model)}

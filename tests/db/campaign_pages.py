@@ -51,6 +51,14 @@ def campaign() -> Campaign:
 boss = superuser_client
 
 
+def approval_of(client: Client, campaign: Campaign, **changes: Any) -> dict[str, Any]:
+    """What a browser would post from the approve page as it is now, its warnings ticked."""
+    form = client.get(url("approve", campaign.pk)).context["form"]
+    given = {name: form[name].value() for name in form.fields}
+    given["acknowledged"] = "on"
+    return {k: "" if v is None else v for k, v in {**given, **changes}.items()}
+
+
 def said(answer: Any) -> str:
     return " ".join(str(message) for message in get_messages(answer.wsgi_request))
 

@@ -25,13 +25,13 @@ VERBS: dict[str, Callable[[Campaign, Any], object]] = {
 
 def in_status(status: str, **fields: Any) -> Campaign:
     trait = {} if status == "draft" else {status: True}
-    campaign: Campaign = CampaignFactory.create(**trait, **fields)
+    campaign: Campaign = CampaignFactory.create(**trait, **{"readers": 1, **fields})
     return campaign
 
 
 def approved(**fields: Any) -> Campaign:
     """A campaign that was really approved, so that its digest is right; due at once."""
-    campaign: Campaign = CampaignFactory.create(**fields)
+    campaign: Campaign = CampaignFactory.create(**{"readers": 1, **fields})
     return lifecycle.approve(campaign, by=StaffFactory.create())
 
 

@@ -182,3 +182,35 @@ def test_a_new_account_can_be_added_with_the_usual_limits(superuser_client: Clie
     assert answer.status_code == 302
     made = Account.objects.get(slug="new")
     assert (made.retry_waits, made.max_attempts, made.max_per_hour) == ([], 5, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("", []),
+        ("News.Example.org", ["news.example.org"]),
+        (" @a.example.org,b.example.org ;a.example.org. ", ["a.example.org", "b.example.org"]),
+        ("Bücher.example", ["xn--bcher-kva.example"]),
+    ],
+)
+def test_other_domains_are_stored_as_they_are_compared(
+    account: Account, typed: str, stored: list[str]
+) -> None:
+    client, _ = member_client(account)
+    answer = post(client, account, other_domains=typed)
+    assert answer.status_code == 302, errors(answer)
+    account.refresh_from_db()
+    assert account.other_domains == stored
+    page = client.get(url(Account, "change", account.pk)).content.decode()
+    assert f'value="{", ".join(stored)}"' in page or not stored
+
+
+@pytest.mark.parametrize(
+    "typed", ["example", "a@b@example.org", "https://example.org", "exa mple", "-x.org", "a..org"]
+)
+def test_what_is_no_domain_is_refused(account: Account, typed: str) -> None:
+    client, _ = member_client(account)
+    answer = post(client, account, other_domains=f"fine.example.org, {typed}")
+    assert "is no domain name" in str(errors(answer)["other_domains"])
+    account.refresh_from_db()
+    assert account.other_domains == []

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from campaigns import audience, editing, lifecycle
+from campaigns import audience, lifecycle
+from campaigns.admin import approve_page
 from campaigns.models import Campaign
 from sending import build, ledger
-from subscribers.models import Account
+from subscribers.models import Account, AuditEvent
 from tests.factories import (
     CampaignFactory,
     MembershipFactory,
     SegmentFactory,
+    StaffFactory,
     SubscriberFactory,
     SuppressionFactory,
 )
 
 from . import campaign_pages
-from .campaign_pages import Status, client_with, said, status_of, url
+from .campaign_pages import Status, approval_of, client_with, status_of, url
 
 pytestmark = pytest.mark.django_db
 
 campaign = campaign_pages.campaign
 boss = campaign_pages.boss
-
-
-def approval_of(client: Client, campaign: Campaign, **changes: Any) -> dict[str, Any]:
-    """What a browser would post from the approve page as it is now."""
-    form = client.get(url("approve", campaign.pk)).context["form"]
-    given = {name: form[name].value() for name in form.fields}
-    return {k: "" if v is None else v for k, v in {**given, **changes}.items()}
 
 
 def test_the_approve_page_shows_who_what_and_when(boss: Client, campaign: Campaign) -> None:
@@ -59,8 +56,9 @@ def test_the_approve_page_shows_who_what_and_when(boss: Client, campaign: Campai
     text = " ".join(page.content.decode().split())
     people = page.context["people"]
     assert (people.addressed, people.suppressed, people.paused) == (4, 2, 0)
-    assert f"{segment.name} (brings 5)" in text
-    assert f"{excluded.name} (takes 1 away)" in text
+    assert f"{segment.name}</a> (brings 5)" in text
+    assert f"{excluded.name}</a> (takes 1 away)" in text
+    assert f'href="/admin/sendonce_subscribers/segment/{segment.pk}/change/"' in text
     assert "<strong>2</strong> people get it" in text
     assert "Spring, Ann" in text
     assert "Hello Ann," in text
@@ -136,38 +134,140 @@ def test_a_wrong_moment_is_an_error_of_the_page(
     assert status_of(campaign) == Status.DRAFT
 
 
-def test_approving_twice_approves_once(boss: Client, campaign: Campaign) -> None:
-    form = approval_of(boss, campaign)
-    boss.post(url("approve", campaign.pk), form)
+def test_a_sample_names_people_who_get_it(boss: Client, campaign: Campaign) -> None:
+    segment = campaign.segments.get()
+    barred = SubscriberFactory.create(account=campaign.account, segments=[segment])
+    SuppressionFactory.create(account=campaign.account, email=barred.email)
+    later = timezone.now() + timedelta(days=9)
+    resting = SubscriberFactory.create(
+        account=campaign.account, segments=[segment], paused_until=later
+    )
+    more = SubscriberFactory.create_batch(9, account=campaign.account, segments=[segment])
+    page = boss.get(url("approve", campaign.pk))
+    named = [email for email, _ in page.context["sample"]]
+    assert len(named) == 5
+    assert more[0].email in named
+    assert not {barred.email, resting.email} & set(named)
+
+
+def test_the_message_is_shown_as_a_chosen_person_of_the_audience(
+    boss: Client, campaign: Campaign
+) -> None:
+    bea, outsider = (
+        SubscriberFactory.create(account=campaign.account, attributes={"first_name": name})
+        for name in ("Bea", "Outsider")
+    )
+    MembershipFactory.create(segment=campaign.segments.get(), subscriber=bea)
+    page = boss.get(url("approve", campaign.pk), {"as": bea.pk})
+    assert page.context["preview"].subject == "Spring, Bea"
+    for asked in (outsider.pk, "x", "9" * 30, ""):
+        page = boss.get(url("approve", campaign.pk), {"as": asked})
+        assert page.context["preview"].subject == "Spring, Ann"
+
+
+def test_whoever_may_not_see_people_sees_no_address_and_nobodys_fields(campaign: Campaign) -> None:
+    client = client_with(campaign.account, "view_campaign", "approve_campaign")
+    person = campaign.segments.get().memberships.get().subscriber
+    page = client.get(url("approve", campaign.pk), {"as": person.pk})
+    text = page.content.decode()
+    assert person.email not in text
+    assert approve_page.masked(person.email) in text
+    assert page.context["preview"].subject == "Spring, dear reader"
+    frame = client.get(page.context["frame"])
+    assert "Hello there," in frame.content.decode()
+    assert "Ann" not in frame.content.decode()
+    assert "/sendonce_subscribers/segment/" not in text
+
+
+def test_the_page_asks_as_little_for_thirty_segments_as_for_three(
+    boss: Client, campaign: Campaign
+) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as caught:
+            assert boss.get(url("approve", campaign.pk)).status_code == 200
+        return len(caught)
+
+    def grow(number: int) -> None:
+        for segment in SegmentFactory.create_batch(number, account=campaign.account):
+            campaign.segments.add(segment)
+            SubscriberFactory.create(account=campaign.account, segments=[segment])
+
+    grow(3)
+    queries()
+    few = queries()
+    grow(27)
+    assert queries() == few
+
+
+def test_showing_what_a_time_means_approves_nothing(boss: Client, campaign: Campaign) -> None:
+    form = approval_of(boss, campaign, start="at", scheduled_for="2999-07-01T00:30", check="1")
     answer = boss.post(url("approve", campaign.pk), form)
-    assert answer.status_code == 302
-    assert "the campaign is approved" in said(answer)
-    assert campaign.approvals.count() == 1
-    assert LogEntry.objects.count() == 1
-
-
-def test_a_page_that_was_edited_since_is_refused(boss: Client, campaign: Campaign) -> None:
-    form = approval_of(boss, campaign)
-    editing.edit(campaign, version=campaign.version, values={"subject": "Other"})
-    answer = boss.post(url("approve", campaign.pk), form)
-    assert "edited meanwhile" in said(answer)
+    text = answer.content.decode()
+    assert "1 July 2999, 00:30 CEST (30 June 2999, 22:30 UTC)" in text
+    assert 'value="2999-07-01T00:30"' in text
     assert status_of(campaign) == Status.DRAFT
-    assert not LogEntry.objects.exists()
+    assert not AuditEvent.objects.exists()
 
 
-def test_a_sender_that_was_changed_since_is_refused_too(boss: Client, campaign: Campaign) -> None:
-    form = approval_of(boss, campaign)
-    Account.objects.filter(pk=campaign.account_id).update(from_email="other@example.org")
-    assert "edited meanwhile" in said(boss.post(url("approve", campaign.pk), form))
+def test_a_planned_moment_that_has_passed_is_said_and_nothing_is_chosen(
+    boss: Client, campaign: Campaign
+) -> None:
+    Campaign.objects.filter(pk=campaign.pk).update(
+        scheduled_for=datetime(2020, 1, 2, 9, tzinfo=ZoneInfo("Europe/Paris"))
+    )
+    page = boss.get(url("approve", campaign.pk)).content.decode()
+    assert "2 January 2020, 09:00 CET (08:00 UTC), which has passed" in page
+    assert "checked" not in page
+    answer = boss.post(url("approve", campaign.pk), approval_of(boss, campaign))
+    assert "Choose when it starts." in answer.content.decode()
     assert status_of(campaign) == Status.DRAFT
+    boss.post(url("approve", campaign.pk), approval_of(boss, campaign, start="now"))
+    assert status_of(campaign) == Status.APPROVED
 
 
-def test_a_refused_approval_says_why(campaign: Campaign) -> None:
+def test_an_author_is_told_before_and_offered_nothing(campaign: Campaign) -> None:
     Account.objects.filter(pk=campaign.account_id).update(second_approver=True)
     client = client_with(campaign.account, "view_campaign", "approve_campaign")
+    author = get_user_model().objects.get(pk=client.session["_auth_user_id"])
+    Campaign.objects.filter(pk=campaign.pk).update(created_by=author)
+    page = client.get(url("change", campaign.pk)).content.decode()
+    assert "whoever made a campaign or edited it last can&#x27;t" in page
+    page = client.get(url("approve", campaign.pk)).content.decode()
+    assert "whoever made a campaign or edited it last can&#x27;t" in page
+    assert 'value="Approve"' not in page
     answer = client.post(url("approve", campaign.pk), approval_of(client, campaign))
-    assert "second person" in said(answer)
+    assert "Not approved: this account asks for a second person" in answer.content.decode()
     assert status_of(campaign) == Status.DRAFT
+
+
+def test_a_second_person_is_told_whose_it_is_and_may(campaign: Campaign) -> None:
+    Account.objects.filter(pk=campaign.account_id).update(second_approver=True)
+    Campaign.objects.filter(pk=campaign.pk).update(
+        created_by=StaffFactory.create(username="author")
+    )
+    client = client_with(campaign.account, "view_campaign", "approve_campaign")
+    page = client.get(url("approve", campaign.pk)).content.decode()
+    assert "author made it; you may approve it" in page
+    assert 'value="Approve"' in page
+    client.post(url("approve", campaign.pk), approval_of(client, campaign))
+    assert status_of(campaign) == Status.APPROVED
+
+
+def test_an_editor_sees_the_checks_and_no_button(campaign: Campaign) -> None:
+    client = client_with(campaign.account, "change_campaign", "view_campaign")
+    page = client.get(url("approve", campaign.pk)).content.decode()
+    assert "ask somebody who may" in page
+    assert 'value="Approve"' not in page
+    assert url("approve", campaign.pk) in client.get(url("change", campaign.pk)).content.decode()
+    assert client.post(url("approve", campaign.pk), {}).status_code == 403
+    asked = client.post(
+        url("approve", campaign.pk),
+        approval_of(client, campaign, start="at", scheduled_for="2999-07-01T00:30", check="1"),
+    )
+    assert "1 July 2999, 00:30 CEST" in asked.content.decode()
+    assert status_of(campaign) == Status.DRAFT
+    viewer = client_with(campaign.account, "view_campaign")
+    assert viewer.get(url("approve", campaign.pk)).status_code == 403
 
 
 def test_content_that_does_not_compile_can_not_be_approved(
@@ -176,7 +276,12 @@ def test_content_that_does_not_compile_can_not_be_approved(
     form = approval_of(boss, campaign)
     Campaign.objects.filter(pk=campaign.pk).update(body="{% include 'x' %}")
     page = boss.get(url("approve", campaign.pk)).content.decode()
-    assert "body, line 1" in page
+    assert "line 1, column 1" in page
+    assert f'href="{url("change", campaign.pk)}#id_body"' in page
     assert 'value="Approve"' not in page
-    assert boss.post(url("approve", campaign.pk), form).status_code == 302
-    assert status_of(campaign) == Status.DRAFT
+    again = approval_of(boss, campaign)
+    for posted in (form, again):
+        answer = boss.post(url("approve", campaign.pk), posted)
+        assert "Not approved" in answer.content.decode()
+        assert status_of(campaign) == Status.DRAFT
+    assert not AuditEvent.objects.exists()

@@ -9,8 +9,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
 
-from campaigns import lifecycle
+from campaigns import hooks, lifecycle
 from campaigns.models import Campaign
 from tests.factories import CampaignFactory, SegmentFactory, SendFactory, StaffFactory
 
@@ -55,8 +57,14 @@ def test_the_page_of_a_campaign_tells_its_approvals(boss: Client, campaign: Camp
     approver = StaffFactory.create(username="approver")
     lifecycle.approve(campaign, by=approver)
     lifecycle.withdraw(campaign, by=approver, reason="a <typo>")
-    page = boss.get(url("change", campaign.pk)).content.decode()
-    assert "void: a &lt;typo&gt;" in page
+    lifecycle.approve(campaign, by=StaffFactory.create(username="zoe"))
+    page = " ".join(boss.get(url("change", campaign.pk)).content.decode().split())
+    assert re.search(r"void since [^<]+: a &lt;typo&gt;</td>", page)
+    assert "<td>zoe</td>" in page
+    assert "Approved by zoe on" in page
+    content = reverse("admin:sendonce_campaigns_content_change", args=[campaign.content_id])
+    assert campaign.approved_digest[:8] in page
+    assert f'href="{content}"' in page
 
 
 def test_the_page_of_a_campaign_makes_no_query_per_segment_or_approval(
@@ -76,3 +84,65 @@ def test_the_page_of_a_campaign_makes_no_query_per_segment_or_approval(
         lifecycle.approve(campaign, by=None)
         lifecycle.withdraw(campaign)
     assert queries() == few
+
+
+@pytest.mark.parametrize("state", ["draft", "approved", "sending", "paused", "sent", "canceled"])
+def test_a_viewer_sees_the_state_and_no_button(state: str) -> None:
+    campaign = CampaignFactory.create(**({} if state == "draft" else {state: True}))
+    page = client_with(campaign.account, "view_campaign").get(url("change", campaign.pk))
+    text = page.content.decode()
+    assert page.context["headline"].startswith(state.capitalize())
+    panel = text[text.index('aria-labelledby="campaign-state"') : text.index("</section>")]
+    assert "<form" not in panel
+    assert 'class="button' not in panel
+
+
+def test_the_progress_of_what_is_sent_is_the_first_link(
+    boss: Client, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Campaign, object]] = []
+
+    def links(about: Campaign, request: object) -> list[tuple[str, str]]:
+        asked.append((about, request))
+        return [("Progress", "/progress/"), ("Report", "/report/")]
+
+    monkeypatch.setattr(hooks, "links", links)
+    labels = [label for label, _ in boss.get(url("change", campaign.pk)).context["links"]]
+    assert labels == ["Preview", "Send a test", "Progress", "Report"]
+    running = CampaignFactory.create(sending=True)
+    page = boss.get(url("change", running.pk))
+    assert [label for label, _ in page.context["links"]][:2] == ["Progress", "Report"]
+    assert '<a href="/progress/">Progress</a>' in page.content.decode()
+    assert [about.pk for about, _ in asked] == [campaign.pk, running.pk]
+
+
+def test_the_cancel_page_says_what_is_kept_and_what_is_not(boss: Client) -> None:
+    campaign = CampaignFactory.create(sending=True, audience=4, built_at=timezone.now())
+    for trait in ({}, {"retry": True}, {"sent": True}, {"in_doubt": True}):
+        SendFactory.create(campaign=campaign, **trait)
+    page = " ".join(boss.get(url("cancel", campaign.pk)).content.decode().split())
+    assert "<strong>2</strong> recipients who wait for it" in page
+    assert "<strong>1</strong> sent" in page
+    assert "<strong>1</strong> in doubt, until evidence comes" in page
+    assert "not been counted yet" not in page
+
+
+@pytest.mark.parametrize("state", ["draft", "sent", "canceled"])
+def test_what_can_not_be_canceled_is_said_without_a_button(boss: Client, state: str) -> None:
+    campaign = CampaignFactory.create(**({} if state == "draft" else {state: True}))
+    page = boss.get(url("cancel", campaign.pk)).content.decode()
+    assert "Cancel this campaign" not in page
+    assert "Back to the campaign" in page
+
+
+def test_the_cancel_page_asks_one_statement_for_the_counts(boss: Client) -> None:
+    def queries(campaign: Campaign) -> int:
+        with CaptureQueriesContext(connection) as caught:
+            assert boss.get(url("cancel", campaign.pk)).status_code == 200
+        return len(caught)
+
+    campaign = CampaignFactory.create(sending=True)
+    queries(campaign)
+    few = queries(campaign)
+    SendFactory.create_batch(30, campaign=campaign)
+    assert queries(campaign) == few

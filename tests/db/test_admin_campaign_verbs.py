@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.messages import get_messages
 from django.test import Client
 
+from campaigns.admin import CampaignAdmin
 from campaigns.admin.verbs import VERBS, offered
 from campaigns.models import Campaign
 from sending.models import Send
+from subscribers.models import AuditEvent
 from tests.factories import CampaignFactory, SendFactory, StaffFactory
 
 from . import campaign_pages
@@ -31,6 +34,7 @@ LEADS_TO = {
     ("paused", "resume"): "sending",
     ("paused", "cancel"): "canceled",
 }
+ENDS = {"withdraw": "draft", "pause": "paused", "resume": "sending", "cancel": "canceled"}
 
 
 @pytest.mark.parametrize("verb", ["withdraw", "pause", "resume", "cancel"])
@@ -44,9 +48,22 @@ def test_a_verb_works_where_the_state_allows_it_and_says_no_elsewhere(
     assert status_of(campaign) == LEADS_TO.get((state, verb), state)
     if (state, verb) in LEADS_TO:
         assert LogEntry.objects.get().object_id == str(campaign.pk)
+        event = AuditEvent.objects.get()
+        assert (event.verb, event.detail["campaign"]) == (f"campaign.{verb}", campaign.pk)
+        assert (event.by_name, event.from_address) == (
+            LogEntry.objects.get().user.username,
+            "127.0.0.1",
+        )
     else:
-        assert f"cannot {verb}: the campaign is {state}" in said(answer)
+        (message,) = get_messages(answer.wsgi_request)
+        assert str(message).startswith(f"{campaign}: ")
+        if state == ENDS[verb]:
+            assert f"{state} already, nothing was changed" in str(message)
+            assert message.level_tag == "info"
+        else:
+            assert message.level_tag == "error"
         assert not LogEntry.objects.exists()
+        assert not AuditEvent.objects.exists()
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -132,9 +149,37 @@ def test_actions_do_what_they_can_and_say_what_they_could_not(boss: Client) -> N
     sending, draft = CampaignFactory.create(sending=True), CampaignFactory.create()
     answer = act(boss, "pause_selected", sending, draft)
     assert (status_of(sending), status_of(draft)) == (Status.PAUSED, Status.DRAFT)
-    assert f"{draft.name}: cannot pause: the campaign is draft" in said(answer)
+    (message,) = get_messages(answer.wsgi_request)
+    assert str(message) == (
+        f"Paused: {sending}. Not paused: {draft} (cannot pause: the campaign is draft, it would "
+        "have to be sending)."
+    )
+    assert message.level_tag == "warning"
+    assert AuditEvent.objects.get().subject == sending.name
     act(boss, "resume_selected", sending)
     assert status_of(sending) == Status.SENDING
+
+
+def test_many_at_once_are_one_message(boss: Client) -> None:
+    running = CampaignFactory.create_batch(30, sending=True)
+    (message,) = get_messages(act(boss, "pause_selected", *running).wsgi_request)
+    assert str(message).startswith("Paused: 30 campaigns, ")
+    assert str(message).endswith(" and 25 more.")
+    assert AuditEvent.objects.count() == LogEntry.objects.count() == 30
+
+
+def test_an_action_asks_again_for_each_campaign(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host may allow one campaign and not the other."""
+    mine, other = CampaignFactory.create_batch(2, sending=True)
+    monkeypatch.setattr(
+        CampaignAdmin, "has_control_permission", lambda self, request, obj=None: obj in (None, mine)
+    )
+    answer = act(boss, "pause_selected", mine, other)
+    assert (status_of(mine), status_of(other)) == (Status.PAUSED, Status.SENDING)
+    assert f"Not paused: {other} (you may not)" in said(answer)
+    assert boss.post(url("pause", other.pk)).status_code == 403
 
 
 def test_canceling_from_the_list_asks_and_cancels_the_rows(boss: Client) -> None:

@@ -16,8 +16,10 @@ from django.utils import timezone
 from campaigns.models import Campaign
 from sending.models import (
     ArchivedCount,
+    Counted,
     DeliveryEvent,
     Installation,
+    LedgerCount,
     ProviderEvent,
     RateLimit,
     Send,
@@ -30,8 +32,10 @@ from tests.factories import (
     AttributeDefinitionFactory,
     CampaignFactory,
     ConsentTextFactory,
+    ImageFactory,
     ImportChunkFactory,
     ImportJobFactory,
+    LayoutFactory,
     MembershipFactory,
     SegmentFactory,
     SendFactory,
@@ -118,6 +122,10 @@ CHECKS: dict[str, list[Case]] = {
         (_send("queued"), "content_id = (SELECT min(id) FROM sendonce_campaigns_content)"),
     ],
     "sendonce_send_identity": [(_send("queued"), "email = NULL")],
+    "sendonce_layout_format": [
+        (LayoutFactory.create, "body_format = 'markdown'"),
+        (LayoutFactory.create, "body_format = ''"),
+    ],
     "sendonce_campaign_status": [(_campaign("canceled"), "status = 'archived'")],
     "sendonce_campaign_approved": [
         (_campaign(status), change)
@@ -239,6 +247,18 @@ def _two_counts() -> tuple[Row, Row]:
     return made[0], made[1]
 
 
+def _two_ledger_counts() -> tuple[Row, Row]:
+    now = timezone.now()
+    campaign = CampaignFactory.create()
+    made = [
+        LedgerCount.objects.create(
+            campaign=campaign, what=Counted.ROWS, status=status, hour=now, number=1
+        )
+        for status in ("sent", "failed")
+    ]
+    return made[0], made[1]
+
+
 def _two_archived() -> tuple[Row, Row]:
     return _archived(), _archived()
 
@@ -271,6 +291,7 @@ UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
         lambda: _two_of(ConsentTextFactory, "account"),
         "digest = first.digest",
     ),
+    "sendonce_layout_name": (lambda: _two_of(LayoutFactory, "account"), "name = first.name"),
     "sendonce_attribute_key": (
         lambda: _two_of(AttributeDefinitionFactory, "account"),
         "key = first.key",
@@ -295,8 +316,10 @@ UNIQUE: dict[str, tuple[Callable[[], tuple[Row, Row]], str]] = {
         "email_hash = first.email_hash",
     ),
     "sendonce_archived_once": (_two_archived, "campaign_id = first.campaign_id"),
+    "sendonce_count_once": (_two_ledger_counts, "status = first.status"),
     "sendonce_webhook_count": (_two_counts, "esp = first.esp"),
     # Unique columns: the name that Django gives them begins with the table's.
+    "sendonce_campaigns_image_key": (lambda: _two_of(ImageFactory, "account"), "key = first.key"),
     "sendonce_sending_providerevent_event_id": (_two_provider_events, "event_id = first.event_id"),
 }
 

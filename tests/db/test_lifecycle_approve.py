@@ -20,7 +20,7 @@ from .lifecycles import stored
 @pytest.mark.django_db
 def test_approve_stores_who_when_and_what() -> None:
     by = StaffFactory.create()
-    campaign: Campaign = CampaignFactory.create(subject="Hello {{ first_name }}")
+    campaign: Campaign = CampaignFactory.create(subject="Hello {{ first_name }}", readers=1)
     before = timezone.now()
     lifecycle.approve(campaign, by=by)
     after = stored(campaign)
@@ -46,7 +46,7 @@ def test_approve_stores_who_when_and_what() -> None:
 def test_approve_takes_the_time_given_then_the_campaigns_own_then_now(
     own: datetime | None, given: datetime | None
 ) -> None:
-    campaign: Campaign = CampaignFactory.create(scheduled_for=own)
+    campaign: Campaign = CampaignFactory.create(scheduled_for=own, readers=1)
     lifecycle.approve(campaign, by=StaffFactory.create(), scheduled_for=given)
     found = stored(campaign).scheduled_for
     assert found is not None
@@ -79,12 +79,31 @@ def test_approve_refuses_a_campaign_to_nobody() -> None:
 @pytest.mark.django_db
 def test_an_account_may_ask_for_a_second_person() -> None:
     author, other = StaffFactory.create_batch(2)
-    campaign: Campaign = CampaignFactory.create(account__second_approver=True, created_by=author)
+    campaign: Campaign = CampaignFactory.create(
+        account__second_approver=True, created_by=author, readers=1
+    )
     with pytest.raises(ApprovalRefused, match="second person"):
         lifecycle.approve(campaign, by=author)
     with pytest.raises(ApprovalRefused, match="second person"):
         lifecycle.approve(campaign, by=None)
     assert stored(campaign).status == "draft"
+    lifecycle.approve(campaign, by=other)
+    assert stored(campaign).status == "approved"
+
+
+@pytest.mark.django_db
+def test_who_edited_it_last_is_not_the_second_person() -> None:
+    author, editor, other = StaffFactory.create_batch(3)
+    campaign: Campaign = CampaignFactory.create(
+        account__second_approver=True, created_by=author, readers=1
+    )
+    edit(campaign, version=campaign.version, values={"subject": "Mine"}, by=editor)
+    with pytest.raises(ApprovalRefused, match="second person"):
+        lifecycle.approve(campaign, by=editor)
+    # What code changes in between makes nobody a second person.
+    edit(campaign, version=campaign.version, values={"preheader": "By code"})
+    with pytest.raises(ApprovalRefused, match="second person"):
+        lifecycle.approve(campaign, by=editor)
     lifecycle.approve(campaign, by=other)
     assert stored(campaign).status == "approved"
 

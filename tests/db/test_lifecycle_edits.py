@@ -87,7 +87,7 @@ def test_an_edit_round_the_admin_goes_back_to_draft_when_it_falls_due(
     approval = Approval.objects.get(campaign=campaign)
     assert approval.void_reason == lifecycle.EDITED_ROUND
     # Seen and approved again, it starts.
-    lifecycle.approve(after, by=StaffFactory.create())
+    lifecycle.approve(after, by=StaffFactory.create(), scheduled_for=timezone.now())
     assert lifecycle.due(after) is True
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .imports import ImportChunkFactory, ImportJobFactory, ImportRejectFactory, ImportRowFactory
 from .joining import ConsentTextFactory, SignupAttemptFactory, SignupFactory, SignupFormFactory
+from .library import ImageFactory, LayoutFactory
 from .people import (
     AccountFactory,
     AttributeDefinitionFactory,
@@ -27,10 +28,12 @@ __all__ = [
     "CampaignFactory",
     "ConsentTextFactory",
     "ContentFactory",
+    "ImageFactory",
     "ImportChunkFactory",
     "ImportJobFactory",
     "ImportRejectFactory",
     "ImportRowFactory",
+    "LayoutFactory",
     "MembershipChangeFactory",
     "MembershipFactory",
     "SegmentFactory",

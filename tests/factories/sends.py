@@ -58,7 +58,8 @@ class ContentFactory(DjangoModelFactory):
 
 
 class CampaignFactory(DjangoModelFactory):
-    """A draft to the segments given as ``segments=[...]``, by default to one of its own.
+    """A draft to the segments given as ``segments=[...]``, by default to one of its own; with
+    ``readers=3`` there are three people in the first, without whom it can't be approved.
 
     The traits ``approved``, ``sending``, ``paused``, ``sent`` and ``canceled`` are states as
     the database allows them, not ones that the lifecycle made: no approval is recorded and no
@@ -105,6 +106,12 @@ class CampaignFactory(DjangoModelFactory):
                 [SegmentFactory.create(account=self.account)] if extracted is None else extracted
             )
             self.segments.set(chosen)
+
+    @factory.post_generation
+    def readers(self: Campaign, create: bool, extracted: Any, **_: Any) -> None:
+        if create and extracted:
+            first = list(self.segments.order_by("pk")[:1])
+            SubscriberFactory.create_batch(extracted, account=self.account, segments=first)
 
     @factory.post_generation
     def exclude_segments(self: Campaign, create: bool, extracted: Any, **_: Any) -> None:

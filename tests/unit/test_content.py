@@ -32,6 +32,7 @@ class Draft:
     from_name: str = ""
     reply_to: str = ""
     text_body: str = ""
+    layout: Any = None
     account: Account = field(default_factory=Account)
 
 
@@ -92,25 +93,46 @@ def test_blanks_are_the_accounts() -> None:
         ({"body": "<mjml>", "body_format": "mjml"}, ("body", None, None), "MJML"),
         ({"body": "no MJML", "body_format": "mjml"}, ("body", None, None), "MJML"),
         (
-            {"body": "<mjml><mj-body>" + "<mj-wrapper>" * 20000, "body_format": "mjml"},
-            ("body", None, None),
+            {"body": "<mjml>\n<mj-body>" + "<mj-wrapper>" * 20000, "body_format": "mjml"},
+            ("body", 2, 10 + 39 * 12 - 12),
             "inside each other",
         ),
         (
             {"body": "<mjml><mj-body>" + "<a b='/>'></c>" * 20000, "body_format": "mjml"},
-            ("body", None, None),
+            ("body", 1, 16 + 38 * 14),
             "inside each other",
         ),
         (
             {"body": "<mjml a='" + "<a" * 100_000, "body_format": "mjml"},
-            ("body", None, None),
+            ("body", 1, 1),
             "not closed",
         ),
         (
             {"body": '<mjml><mj-include path="/etc/passwd"/></mjml>', "body_format": "mjml"},
-            ("body", None, None),
+            ("body", 1, 7),
             "mj-include",
         ),
+        (
+            {
+                "body": "<mjml>{# a #}\n<mj-body>{{ name }}<!-- <mj-x> --><mj-nope/></mj-body>",
+                "body_format": "mjml",
+            },
+            ("body", 2, 35),
+            "no element mj-nope",
+        ),
+        (
+            {
+                "body": "<mjml><mj-body>{{ é|upper }}\n{{ b }}</mj-column></mj-body></mjml>",
+                "body_format": "mjml",
+            },
+            ("body", 2, 20),
+            "unexpected",
+        ),
+        ({"body": "<p>\n\ud800</p>"}, ("body", 2, 1), "no text can hold"),
+        ({"preheader": "a\x00"}, ("preheader", 1, 2), "no text can hold"),
+        ({"body": "a\n{% block x %}{% endblock %}"}, ("body", 2, 1), "no layout is chosen"),
+        ({"body": "a\n{% endblock %}"}, ("body", 2, 1), "no layout is chosen"),
+        ({"body": "x" * 10_000_000}, ("body", None, None), "longer than"),
     ],
 )
 def test_says_what_to_mend_and_where(

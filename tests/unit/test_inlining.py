@@ -42,6 +42,7 @@ def draft(body: str, body_format: str = "html", preheader: str = "") -> Any:
         body_format=body_format,
         body=body,
         text_body="",
+        layout=None,
         account=account,
     )
 

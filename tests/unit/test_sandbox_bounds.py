@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from typing import Any
 
@@ -183,3 +184,26 @@ def test_no_filter_makes_much_of_little(source: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("{{" * 400_000, "{{ is not closed"),
+        ("{%" * 400_000, "{% is not closed"),
+        ("{#" * 400_000, "More than 100 {#"),
+        ("{{ a }}" + "x {{" * 200_000, "{{ is not closed"),
+        ("{{" * 400_000 + "}}", "can't be read|not closed|too long|longer than|Could not parse"),
+    ],
+    ids=range(5),
+)
+def test_tags_without_an_end_take_no_time(source: str, words: str) -> None:
+    start = time.process_time()
+    with pytest.raises(SandboxError, match=words):
+        compile_template(source, html=False)
+    assert time.process_time() - start < 5
+
+
+def test_an_open_comment_is_text() -> None:
+    css = "@media print{#menu{color:red}}\n" * 100
+    assert compile_template(css, html=False).render({}) == css

@@ -6,4 +6,5 @@ from django.urls import include, path
 urlpatterns = [
     path("staff/", admin.site.urls),
     path("mail/", include("subscribers.urls")),
+    path("mail/", include("campaigns.urls")),
 ]

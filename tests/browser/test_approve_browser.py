@@ -1,0 +1,217 @@
+"""Approving, taking back and canceling, as an approver does it in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.urls import reverse
+from django.utils import timezone
+
+from campaigns import lifecycle
+from campaigns.models import Campaign
+from subscribers.models import Account
+from tests.factories import (
+    CampaignFactory,
+    SegmentFactory,
+    SendFactory,
+    StaffFactory,
+    SubscriberFactory,
+    SuppressionFactory,
+)
+
+from .accessibility import flaws
+from .conftest import too_narrow
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, expect
+else:
+    expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Status = Campaign.Status
+
+
+def url(page: str, campaign: Campaign) -> str:
+    return reverse(f"admin:sendonce_campaigns_campaign_{page}", args=[campaign.pk])
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    """A draft of Ann's to four people, of whom one is suppressed."""
+    segment = SegmentFactory.create(
+        name="Readers", account__timezone="Europe/Paris", account__postal_address="1 High Street"
+    )
+    people = SubscriberFactory.create_batch(4, account=segment.account, segments=[segment])
+    SuppressionFactory.create(account=segment.account, email=people[0].email)
+    found: Campaign = CampaignFactory.create(
+        name="Spring catalogue",
+        account=segment.account,
+        segments=[segment],
+        created_by=StaffFactory.create(username="ann"),
+    )
+    return found
+
+
+def approver(account: Account, *more: str) -> Any:
+    user = StaffFactory.create()
+    names = ("view_campaign", "approve_campaign", "view_subscriber", "view_segment", *more)
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    account.members.add(user)
+    return user
+
+
+PLAIN_LINK = '<p><a href="http://www.example.org/summer">Summer</a></p>'
+
+
+def status_of(campaign: Campaign) -> str:
+    return str(Campaign.objects.values_list("status", flat=True).get(pk=campaign.pk))
+
+
+def warned(campaign: Campaign) -> None:
+    """A link that is not encrypted: a warning, and no error."""
+    body = campaign.body.replace("</body>", f"{PLAIN_LINK}</body>")
+    Campaign.objects.filter(pk=campaign.pk).update(body=body)
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
+def test_an_approver_says_yes_for_a_time_and_takes_it_back(
+    open_page: Callable[..., Page], campaign: Campaign, javascript: bool
+) -> None:
+    warned(campaign)
+    page = open_page(approver(campaign.account), javascript=javascript)
+    page.goto(url("change", campaign))
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    page.get_by_role("link", name="Approve…").click()
+    expect(page.get_by_text("3 people get it, as of now; 1 more is suppressed")).to_be_visible()
+    for width in ("desktop", "phone"):
+        frame = page.frame_locator(f"iframe[title='The message at {width} width']")
+        expect(frame.get_by_text("the spring catalogue is here")).to_be_visible()
+
+    page.get_by_role("radio", name="At this time").check()
+    page.get_by_label("Time", exact=True).fill("2999-07-01T00:30")
+    page.get_by_role("button", name="Check this time").click()
+    starts = page.locator("#approve-timing")
+    expect(starts).to_contain_text("1 July 2999, 00:30 CEST (30 June 2999, 22:30 UTC)")
+    assert status_of(campaign) == Status.DRAFT
+
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Not approved yet: there are warnings.")
+    expect(page.get_by_label("Time", exact=True)).to_have_value("2999-07-01T00:30")
+    page.get_by_label("I have seen the warnings").check()
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_text("Spring catalogue: approved. It starts at 1 July 2999")).to_be_visible()
+    expect(page.get_by_role("heading", name="Approved, starts 1 July 2999, 00:30")).to_be_visible()
+    assert status_of(campaign) == Status.APPROVED
+
+    page.get_by_role("button", name="Withdraw approval").click()
+    expect(page.get_by_text("Spring catalogue: approval withdrawn.")).to_be_visible()
+    assert status_of(campaign) == Status.DRAFT
+
+
+def test_approving_by_keyboard_alone(open_page: Callable[..., Page], campaign: Campaign) -> None:
+    warned(campaign)
+    page = open_page(approver(campaign.account))
+    page.goto(url("approve", campaign))
+    focused = "document.activeElement.name || document.activeElement.textContent.trim()"
+
+    def tab_to(name: str) -> None:
+        for _ in range(120):
+            page.keyboard.press("Tab")
+            if page.evaluate(focused) == name:
+                return
+        pytest.fail(f"{name} is not reached by Tab")
+
+    tab_to("acknowledged")
+    page.keyboard.press("Space")
+    tab_to("approve")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Spring catalogue: approved. It starts at once.")).to_be_visible()
+    assert status_of(campaign) == Status.APPROVED
+
+
+def test_enter_in_the_time_approves_nothing(
+    open_page: Callable[..., Page], campaign: Campaign
+) -> None:
+    page = open_page(approver(campaign.account))
+    page.goto(url("approve", campaign))
+    page.get_by_role("radio", name="At once").press("Enter")
+    page.wait_for_load_state()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    assert status_of(campaign) == Status.DRAFT
+
+
+def test_an_author_is_told_why_not(open_page: Callable[..., Page], campaign: Campaign) -> None:
+    Account.objects.filter(pk=campaign.account_id).update(second_approver=True)
+    user = approver(campaign.account)
+    Campaign.objects.filter(pk=campaign.pk).update(created_by=user)
+    page = open_page(user)
+    page.goto(url("change", campaign))
+    expect(page.get_by_text("whoever made a campaign or edited it last can't")).to_be_visible()
+    page.get_by_role("link", name="Approve…").click()
+    expect(page.get_by_text("whoever made a campaign or edited it last can't")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+
+
+def test_an_editor_is_warned_before_an_edit_takes_the_approval_back(
+    open_page: Callable[..., Page], campaign: Campaign
+) -> None:
+    lifecycle.approve(campaign, by=StaffFactory.create())
+    page = open_page(approver(campaign.account, "change_campaign"))
+    page.goto(url("change", campaign))
+    expect(page.get_by_text("Saving a change takes the approval back.")).to_be_visible()
+    page.get_by_label("Name:", exact=True).fill("Renamed")
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.get_by_text("This edit took the approval back")).to_be_visible()
+    expect(page.get_by_text("Saving a change takes the approval back.")).to_have_count(0)
+    assert status_of(campaign) == Status.DRAFT
+
+
+def sending(campaign: Campaign) -> Campaign:
+    found: Campaign = CampaignFactory.create(
+        account=campaign.account, segments=campaign.segments.all()
+    )
+    lifecycle.approve(found, by=StaffFactory.create(username="zoe"))
+    lifecycle.withdraw(found, by=StaffFactory.create(username="bob"))
+    lifecycle.approve(found, by=StaffFactory.create(username="joe"))
+    lifecycle.due(found)
+    for trait in ("sent", "sent", "in_doubt", "retry"):
+        SendFactory.create(campaign=found, **{trait: True})
+    return found
+
+
+def test_the_pages_are_accessible_and_narrow(
+    open_page: Callable[..., Page], campaign: Campaign
+) -> None:
+    running, plain = sending(campaign), campaign
+    warned(plain)
+    blocked = CampaignFactory.create(
+        account=campaign.account,
+        segments=campaign.segments.all(),
+        body="<p>{% include 'x' %}" + "x" * 200 + "</p>",
+        finish_by=timezone.now() + timedelta(hours=1),
+        scheduled_for=datetime(2020, 1, 1, tzinfo=ZoneInfo("UTC")),
+    )
+    approved = lifecycle.approve(
+        CampaignFactory.create(account=campaign.account, segments=campaign.segments.all()),
+        by=StaffFactory.create(),
+    )
+    page = open_page(approver(campaign.account, "control_campaign", "view_send", "test_campaign"))
+    for name, about in (
+        ("approve", plain),
+        ("approve", blocked),
+        ("approve", approved),
+        ("change", plain),
+        ("change", approved),
+        ("change", running),
+        ("cancel", running),
+        ("cancel", plain),
+    ):
+        page.goto(url(name, about))
+        assert too_narrow(page) == [], (name, about)
+        assert flaws(page) == [], (name, about)

@@ -1,0 +1,306 @@
+"""The front page: what each user is told of, where it leads, by a fixed number of queries."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from campaigns import lifecycle
+from campaigns.editing import edit
+from campaigns.models import Campaign
+from sending import dashboard
+from sending.dashboard import May, look
+from sending.models import TransportPause
+from subscribers import role_groups
+from subscribers.models import Account, ImportJob
+from subscribers.roles import Role
+from tests.db.admin_pages import SECRET, member_client, one_of_each, url
+from tests.factories import (
+    AccountFactory,
+    CampaignFactory,
+    ImportJobFactory,
+    SegmentFactory,
+    SendFactory,
+    StaffFactory,
+    SubscriberFactory,
+    WorkerFactory,
+)
+
+pytestmark = pytest.mark.django_db
+
+ALL = May(campaigns=True, approve=True, sends=True, pauses=True, imports=True)
+
+
+def shown(client: Client) -> str:
+    answer = client.get("/admin/")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def role_client(role: Role, account: Account) -> tuple[Client, Any]:
+    role_groups.update()
+    user = StaffFactory.create()
+    user.groups.add(Group.objects.get(sendonce_role__role=role))
+    account.members.add(user)
+    client = Client()
+    client.force_login(user)
+    return client, user
+
+
+# --- what is told --------------------------------------------------------------------------------
+
+
+def test_a_campaign_that_a_brake_paused_says_why() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    campaign = CampaignFactory.create(account=account, name="Spring", sending=True)
+    lifecycle.pause(campaign, reason="6.0 % of the addresses are dead, and 5 % are allowed")
+    page = shown(client)
+    assert "Spring is paused" in page
+    assert "6.0 % of the addresses are dead, and 5 % are allowed." in page
+    assert url(Campaign, "change", campaign.pk) in page
+
+
+def test_what_is_due_and_nobody_there_to_send_it() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    CampaignFactory.create(account=account, approved=True)
+    assert "No sender is alive" in shown(client)
+    WorkerFactory.create()
+    assert "No sender is alive" not in shown(client)
+
+
+def test_nobody_need_be_there_for_what_is_not_due() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    later = timezone.now() + timedelta(days=1)
+    CampaignFactory.create(account=account, approved=True, scheduled_for=later)
+    assert "No sender is alive" not in shown(client)
+
+
+def test_held_doubt_is_told_and_what_settles_itself_is_not() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    campaign = CampaignFactory.create(account=account, name="Spring", sent=True)
+    for _ in range(2):
+        SendFactory.create(campaign=campaign, in_doubt=True)
+    SendFactory.create(campaign=campaign, in_doubt=True, settle_at=timezone.now())
+    SendFactory.create(transactional=True, account=account, in_doubt=True)
+    page = shown(client)
+    assert "Spring: 2 messages in doubt" in page
+    assert "Single messages: 1 message in doubt" in page
+
+
+def test_a_paused_transport_and_what_to_do_about_it() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    pause = TransportPause.objects.create(
+        alias="default", stage="auth", code=535, reason="no", probe_at=timezone.now()
+    )
+    page = shown(client)
+    assert "Transport default refuses the login" in page
+    assert "Correct the login in the settings" in page
+    assert url(TransportPause, "change", pause.pk) in page
+
+
+def test_an_edit_that_took_an_approval_back() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    author, approver = StaffFactory.create(username="anna"), StaffFactory.create()
+    segment = SegmentFactory.create(account=account)
+    SubscriberFactory.create(account=account, segments=[segment])
+    campaign = CampaignFactory.create(
+        account=account, name="Spring", segments=[segment], created_by=author
+    )
+    lifecycle.approve(campaign, by=approver, scheduled_for=timezone.now() + timedelta(days=1))
+    edit(campaign, version=campaign.version, values={"name": "Spring"}, by=author)
+    page = shown(client)
+    assert "Spring is a draft again" in page
+    assert "Edited by anna after it was approved. It has to be approved anew." in page
+
+
+def test_a_draft_that_waits_for_a_second_person_is_told_to_that_person_alone() -> None:
+    account = AccountFactory.create(second_approver=True)
+    approver, _ = role_client(Role.APPROVER, account)
+    editor, writer = role_client(Role.EDITOR, account)
+    CampaignFactory.create(account=account, name="Spring", created_by=writer)
+    assert "Spring waits for a second person" in shown(approver)
+    assert "waits for a second person" not in shown(editor)
+    Group.objects.get(sendonce_role__role=Role.APPROVER).user_set.add(writer)
+    assert "waits for a second person" not in shown(editor)
+
+
+def test_a_failed_import_says_why() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    job = ImportJobFactory.create(
+        account=account, status="failed", file_name="people.csv", error="line 3 has no address"
+    )
+    page = shown(client)
+    assert "The import of people.csv failed" in page
+    assert "Line 3 has no address." in page
+    ImportJob.objects.filter(pk=job.pk).update(created=timezone.now() - timedelta(days=8))
+    assert "people.csv" not in shown(client)
+
+
+def test_what_runs_says_how_far_it_is() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    campaign = CampaignFactory.create(account=account, name="Spring", sending=True, audience=4)
+    for state in ({"sent": True}, {"sent": True}, {"bounced": True}, {}):
+        SendFactory.create(campaign=campaign, **state)
+    Campaign.objects.filter(pk=campaign.pk).update(built_at=timezone.now())
+    page = shown(client)
+    assert "<strong>3 of 4</strong>" in page
+    assert 'max="4" value="3"' in page
+    assert "a second just now" in page or "an hour just now" in page
+
+
+def test_what_is_scheduled_says_when_in_the_account_s_zone_and_who_approved_it() -> None:
+    account = AccountFactory.create(timezone="Asia/Tokyo")
+    client, _ = member_client(account)
+    when = timezone.now().replace(hour=20, minute=30, second=0, microsecond=0) + timedelta(days=3)
+    CampaignFactory.create(
+        account=account, approved=True, scheduled_for=when,
+        approved_by=StaffFactory.create(username="bea"),
+    )  # fmt: skip
+    page = shown(client)
+    assert "05:30 JST" in page
+    assert "Approved by bea." in page
+
+
+def test_what_was_sent_lately() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    campaign = CampaignFactory.create(account=account, name="Spring", sent=True, audience=2)
+    SendFactory.create(campaign=campaign, sent=True)
+    SendFactory.create(campaign=campaign, bounced=True)
+    assert "1 of 2 sent." in shown(client)
+    old = timezone.now() - timedelta(days=40)
+    Campaign.objects.filter(pk=campaign.pk).update(finished_at=old)
+    assert "Nothing in the last 30 days." in shown(client)
+
+
+def test_there_are_more_than_are_shown() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    CampaignFactory.create_batch(dashboard.SHOWN + 1, account=account, paused=True)
+    page = shown(client)
+    assert page.count("is paused</a>") == dashboard.SHOWN
+    assert "All paused campaigns" in page
+
+
+# --- the first time ------------------------------------------------------------------------------
+
+
+def test_a_newcomer_is_told_what_to_do_first(superuser_client: Client) -> None:
+    page = shown(superuser_client)
+    assert "Your first campaign" in page
+    assert url(Account, "add") in page
+    account = AccountFactory.create()
+    page = shown(superuser_client)
+    assert "<strong>An account</strong> <span" in page
+    assert "(there is one)" in page
+    CampaignFactory.create(account=account)
+    page = shown(superuser_client)
+    assert "Your first campaign" not in page
+    assert "Nothing just now." in page
+
+
+def test_who_can_not_do_a_step_gets_no_link_to_it() -> None:
+    role_groups.update()
+    user = StaffFactory.create()
+    user.groups.add(Group.objects.get(sendonce_role__role=Role.VIEWER))
+    client = Client()
+    client.force_login(user)
+    page = shown(client)
+    assert "a superuser makes it and makes you a member" in page
+    assert "/add/" not in page.partition("sendonce-start")[2].partition("</ol>")[0]
+
+
+# --- whose ---------------------------------------------------------------------------------------
+
+
+def test_nothing_of_another_account_is_told() -> None:
+    other = AccountFactory.create(name=f"{SECRET} account", slug=SECRET)
+    one_of_each(other)
+    ImportJobFactory.create(account=other, status="failed", file_name=SECRET, error=SECRET)
+    for traits in ({"paused": True}, {"approved": True}, {"sent": True}):
+        CampaignFactory.create(account=other, name=f"{SECRET} more", **traits)
+    member, _ = member_client(other)
+    stranger, _ = member_client(AccountFactory.create(transport="other"))
+    nobody, _ = member_client()
+    assert SECRET in shown(member)
+    for client in (stranger, nobody):
+        page = shown(client)
+        assert SECRET not in page
+        assert "in doubt" not in page
+
+
+def test_without_permission_there_is_nothing() -> None:
+    account = AccountFactory.create()
+    one_of_each(account)
+    user = StaffFactory.create()
+    account.members.add(user)
+    client = Client()
+    client.force_login(user)
+    assert "sendonce" not in shown(client).replace("sendonce_", "")
+
+
+@pytest.mark.parametrize(
+    ("may", "told"),
+    [
+        (May(campaigns=True), {"paused", "running", "scheduled", "sent"}),
+        (May(pauses=True), {"pauses"}),
+        (May(imports=True), {"imports"}),
+        (May(campaigns=True, sends=True), {"paused", "running", "scheduled", "sent", "held"}),
+    ],
+)
+def test_each_is_told_what_they_may_see(may: May, told: set[str]) -> None:
+    account = AccountFactory.create()
+    one_of_each(account)
+    ImportJobFactory.create(account=account, status="failed")
+    for traits in ({"paused": True}, {"approved": True}, {"sent": True}):
+        CampaignFactory.create(account=account, **traits)
+    facts = look([account.pk], may)
+    kinds = ("paused", "running", "scheduled", "sent", "pauses", "held", "imports", "second")
+    assert {kind for kind in kinds if getattr(facts, kind)} == told
+
+
+# --- cost ----------------------------------------------------------------------------------------
+
+
+def crowded(accounts: int, campaigns: int) -> list[int]:
+    made = AccountFactory.create_batch(accounts, second_approver=True)
+    author = StaffFactory.create()
+    states: tuple[dict[str, Any], ...] = (
+        {"paused": True}, {"sending": True}, {"approved": True}, {"sent": True},
+        {"created_by": author},
+    )  # fmt: skip
+    for number in range(campaigns):
+        account = made[number % accounts]
+        campaign = CampaignFactory.create(account=account, **states[number % len(states)])
+        if campaign.status == "sending":
+            SendFactory.create(campaign=campaign, in_doubt=True)
+    ImportJobFactory.create(account=made[0], status="failed")
+    return [account.pk for account in made]
+
+
+def test_a_fixed_number_of_statements() -> None:
+    few = crowded(1, 5)
+    many = crowded(12, 60)
+    numbers = []
+    for accounts in (few, many, None):
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            look(accounts, ALL)
+        numbers.append(len(queries))
+    assert numbers == [7, 7, 7], [q["sql"][:90] for q in queries]
