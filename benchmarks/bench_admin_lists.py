@@ -36,7 +36,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of the model's name")
     options = command_line.parse(parser, rows=20_000, rounds=1)
     timing.stop_like_ctrl_c()
-    with cluster.server() as server:
+    # What is filled in is not kept: only reading is measured.
+    with cluster.server({"fsync": "off", "max_wal_size": "8GB"}) as server:
         cluster.set_up(server.url())
         run(options)
 

@@ -14,7 +14,7 @@ from django.utils import translation
 from django.utils.html import escape
 from django.utils.translation import gettext
 
-from . import body_formats, framing
+from . import body_formats, framing, markup_bounds
 from .layouts import LayoutError, place
 from .merge_tags import MergeTags
 from .models import Campaign, Content
@@ -210,6 +210,7 @@ def _refusals(draft: Draft) -> Iterator[ContentError]:
     yield from _sender_refusals(draft.account, draft.from_email, draft.from_name, draft.reply_to)
     if _CONTROL.search(draft.subject):
         yield ContentError("subject", "A subject can't contain line ends or control characters.")
+    yield from _overlong(draft)
     for name in ("subject", "preheader", "body", "text_body"):
         if name == "body":
             yield from map(_content_error, framing.refusals(draft))
@@ -223,6 +224,22 @@ def _refusals(draft: Draft) -> Iterator[ContentError]:
         if found:
             where = place(getattr(draft, name), found.start())
             yield ContentError(name, "Here is a character that no text can hold.", *where)
+
+
+def _overlong(draft: Draft) -> Iterator[ContentError]:
+    """What no parser should be given."""
+    if draft.body_format == Campaign.BodyFormat.TEXT:
+        return
+    sources = {"body": draft.body, "layout": draft.layout.body if draft.layout else ""}
+    for name, source in sources.items():
+        at = markup_bounds.overlong_tag(source)
+        if at is not None:
+            most = markup_bounds.MOST_ATTRIBUTES
+            where = place(source, at)
+            yield ContentError(name, f"This tag has more than {most} attributes.", *where)
+    most = markup_bounds.MOST_MARKDOWN
+    if draft.body_format == Campaign.BodyFormat.MARKDOWN and len(draft.body) > most:
+        yield ContentError("body", f"A body in Markdown is at most {most:,} characters long.")
 
 
 def _content_error(error: LayoutError) -> ContentError:
@@ -297,17 +314,24 @@ def _text(draft: Draft, html: str, *, bulk: bool) -> str:
 def _missing(draft: Draft, compiled: Compiled) -> frozenset[str]:
     """What every bulk message must say and this one does not: the way out, the address.
 
-    An address that the author typed counts too, its first line at least.
+    An address that the author typed counts too, if all its lines are there: the first is often
+    no more than the sender's name, which stands in every newsletter.
     """
     missing = set()
     if UNSUBSCRIBE_FIELD not in compiled.always:
         missing.add(UNSUBSCRIBE_FIELD)
     account: Sender = draft.account
-    first_line = account.postal_address.strip().partition("\n")[0].strip()
-    typed = first_line and first_line in f"{framing.written(draft).text}\n{draft.text_body}"
+    lines = address_lines(account.postal_address)
+    written = f"{framing.written(draft).text}\n{draft.text_body}"
+    typed = bool(lines) and all(line in written for line in lines)
     if not typed and ADDRESS_FIELD not in compiled.fields:
         missing.add(ADDRESS_FIELD)
     return frozenset(missing)
+
+
+def address_lines(address: str) -> list[str]:
+    """The lines of a postal address that say something. Pure."""
+    return [line for line in map(str.strip, address.splitlines()) if line]
 
 
 def _text_of_html(html: str) -> str:

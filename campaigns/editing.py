@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
+from django.db.models.functions import Now
 
 from subscribers.models import Segment
 
@@ -74,6 +75,7 @@ def edit(
             **values,
             **({} if by is None else {"edited_by": by}),
             version=F("version") + 1,
+            edited_at=Now(),
             status=Campaign.Status.DRAFT,
             status_reason=reason[:500],
             approved_by=None,
@@ -89,5 +91,18 @@ def edit(
             found.exclude_segments.set(exclude_segments)
         if voids:
             void_approvals(found, reason)
+        _look_for_what_is_gone()
     campaign.refresh_from_db()
     return voids
+
+
+def _look_for_what_is_gone() -> None:
+    """A layout or a segment that was deleted since the form was checked is found now and not at
+    COMMIT, which may be the host's. Raises ``Conflict``."""
+    with connection.cursor() as cursor:
+        try:
+            with transaction.atomic():
+                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        except IntegrityError as error:
+            raise Conflict("edit") from error
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")

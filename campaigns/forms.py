@@ -121,6 +121,12 @@ class CampaignForm(forms.ModelForm):
         model = Campaign
         fields = "__all__"  # noqa: DJ007 (the admin's fieldsets choose)
         field_classes = {"body": SourceField, "text_body": SourceField}
+        # Of the moments as they are shown to whoever may not edit.
+        help_texts = {
+            f"{field.name}_shown": field.help_text
+            for field in Campaign._meta.fields
+            if field.name in ("scheduled_for", "finish_by")
+        }
         widgets = {
             "body": forms.Textarea(
                 attrs={"rows": 20, "class": "sendonce-source", "spellcheck": "true"}
@@ -150,14 +156,12 @@ class CampaignForm(forms.ModelForm):
             choice.queryset = choice.queryset.filter(account=self.account).order_by("name")
             choice.label_from_instance = _layout_label
             choice.empty_label = "None"
-        for name, help_text in (
-            ("scheduled_for", "Blank: as soon as it is approved."),
-            ("finish_by", "Approving warns when sending will take longer. Blank: no matter when."),
-        ):
+        for name in ("scheduled_for", "finish_by"):
             when = self.fields.get(name)
             if isinstance(when, ZonedDateTimeField):
                 when.zone = ZoneInfo(self.account.timezone)
-                when.help_text = f"Time zone {self.account.timezone}. {help_text}"
+                stored: Any = Campaign._meta.get_field(name)
+                when.help_text = f"Time zone {self.account.timezone}. {stored.help_text}"
 
     def _find_account(self) -> Account | None:
         if self.instance.pk:
@@ -216,7 +220,7 @@ class CampaignForm(forms.ModelForm):
 
 
 def _layout_label(layout: Layout) -> str:
-    return f"{layout.name} ({Layout.BodyFormat(layout.body_format).label})"
+    return f"{layout.name}, {Layout.BodyFormat(layout.body_format).label}"
 
 
 def _version(campaign: Campaign) -> int | None:

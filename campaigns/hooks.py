@@ -47,6 +47,10 @@ def _no_transport(account_id: int, alias: str) -> TransportState:
     return TransportState()
 
 
+def _has_sender() -> bool:
+    return True
+
+
 def _no_links(campaign: Campaign, request: HttpRequest) -> list[tuple[str, str]]:
     return []
 
@@ -97,6 +101,9 @@ duration: Hook[[Campaign, int], Duration | None] = Hook(_no_duration)
 
 #: ``(account id, alias) -> TransportState``: whether that account's transport takes mail now.
 transport_state: Hook[[int, str], TransportState] = Hook(_no_transport)
+
+#: ``() -> bool``: does anything run that sends? Told to whoever approves; it hinders nothing.
+has_sender: Hook[[], bool] = Hook(_has_sender)
 
 #: ``(campaign, request) -> [(label, URL), ...]``: the pages about a campaign that this request
 #: may open, the most telling first (progress, report, doubt). Asked by the campaign's page.

@@ -19,7 +19,8 @@ from django.utils.html import escape
 
 from subscribers.conf import conf
 
-from .models import Image
+from .errors import CampaignError
+from .models import Campaign, Image
 
 #: Bytes. Mail programs load a picture over a phone's line.
 MAX_BYTES = 5 * 1024 * 1024
@@ -45,6 +46,16 @@ SHOWN_WIDTH = 600
 
 class ImageRefused(ValueError):
     """The file can't be taken in; the message says why, to whoever uploaded it."""
+
+
+class ImageInUse(CampaignError):
+    """Campaigns that are about to leave, or leaving, show the picture."""
+
+    def __init__(self, names: list[str]) -> None:
+        named = ", ".join(f"\u201c{name}\u201d" for name in names)
+        super().__init__(
+            f"cannot delete: {named} show it and have yet to be sent; withdraw or cancel them first"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +125,22 @@ def store(image: Image, picture: Picture) -> None:
     image.save(force_insert=True)
 
 
+def leaving_with(image: Image) -> list[str]:
+    """The names of campaigns that show it and are approved or being sent."""
+    status = Campaign.Status
+    rows = Campaign.objects.filter(
+        status__in=(status.APPROVED, status.SENDING, status.PAUSED),
+        content__html__contains=str(image.key),
+    )
+    return list(rows.order_by("pk").values_list("name", flat=True)[:10])
+
+
 def remove(image: Image) -> None:
-    """Delete an image, and its file once that is committed."""
+    """Delete an image, and its file once that is committed. Raises ``ImageInUse``."""
     storage, name = image.file.storage, image.file.name
     with transaction.atomic():
+        if used := leaving_with(image):
+            raise ImageInUse(used)
         image.delete()
         if name:
             transaction.on_commit(lambda: storage.delete(name))

@@ -80,7 +80,8 @@ def edit_layout(layout: Layout, *, version: int, values: dict[str, Any], by: Any
     """Write ``values`` (fields of ``EDITABLE_FIELDS``) if nobody did since ``version``, and take
     back the approval of every campaign that has the layout, in one transaction.
 
-    Another name alone takes nothing back. Raises ``Conflict`` when the version has moved on or
+    Another name alone takes nothing back. ``by`` is who did it, and not the second person of a
+    campaign that has the layout. Raises ``Conflict`` when the version has moved on or
     the layout is gone, ``GateBusy`` when a campaign can't be decided about in time, and
     ``ValueError`` on an unknown field. What ``layout_problems`` finds is not looked for here.
     """
@@ -92,10 +93,11 @@ def edit_layout(layout: Layout, *, version: int, values: dict[str, Any], by: Any
         found = Layout.objects.select_for_update(no_key=True).filter(pk=layout.pk).first()
         if found is None or found.version != version:
             raise Conflict("edit", "layout")
-        Layout.objects.filter(pk=layout.pk).update(
-            **values, version=F("version") + 1, changed=Now()
-        )
         is_other = any(values.get(name, was) != was for name, was in _seen(found).items())
+        whose = {"edited_by": by} if is_other and by is not None else {}
+        Layout.objects.filter(pk=layout.pk).update(
+            **values, **whose, version=F("version") + 1, changed=Now()
+        )
         if is_other:
             who = by.get_username() if by is not None else "the system"
             # A statement of its own, behind the layout's lock: who approves takes that too.

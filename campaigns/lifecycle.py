@@ -17,15 +17,15 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 
 from . import hooks, preflight
 from .content import as_content
-from .digest import digest
-from .errors import ApprovalRefused, Conflict, PreflightFailed, WrongState
-from .gate import enter_exclusive
+from .digest import digest, is_approved_as_it_is
+from .errors import ApprovalRefused, Conflict, GateBusy, PreflightFailed, WrongState
+from .gate import DECISION_PATIENCE, READ_COMMITTED, enter_exclusive, is_lock_timeout
 from .models import Approval, Campaign, Layout
 
 #: The NOTIFY channel. A hint only: workers poll as well.
@@ -56,11 +56,11 @@ def approve(
     """
     if scheduled_for is not None and is_naive(scheduled_for):
         raise ValueError("scheduled_for has no time zone; whose nine o'clock would it be?")
-    with _decision(campaign) as now:
+    with transaction.atomic(), _layout_held(campaign) as layout, _decision(campaign) as now:
         found = _as_stored(campaign, "approve", Status.DRAFT)
-        _hold_layout(found)
-        if found.version != campaign.version:
+        if found.version != campaign.version or found.layout_id != (layout and layout.pk):
             raise Conflict("approve")
+        found.layout = layout
         if seen_digest is not None and seen_digest != digest(found):
             raise Conflict("approve")
         refusal = second_person(found, by)
@@ -75,7 +75,7 @@ def approve(
         found.scheduled_for = scheduled_for or found.scheduled_for or now
         content = as_content(report.compiled, found.account_id)
         content.save(force_insert=True)
-        fingerprint = digest(found)
+        fingerprint = digest(found, content)
         _compare_and_set(
             campaign,
             "approve",
@@ -104,7 +104,7 @@ def approve(
 def second_person(campaign: Campaign, by: Editor) -> str:
     """Why ``by`` may not approve where the account asks for a second person; "": they may.
 
-    Pure: reads the campaign's account, its author and who edited it last.
+    Pure: reads the campaign's account and layout, its author and who edited each last.
     """
     if not campaign.account.second_approver:
         return ""
@@ -118,6 +118,14 @@ def second_person(campaign: Campaign, by: Editor) -> str:
     if by.pk in (campaign.created_by_id, campaign.edited_by_id):
         return (
             "this account asks for a second person: whoever made a campaign or edited it last "
+            "can't approve it; ask somebody else who may"
+        )
+    layout = campaign.layout
+    # What its editor did before the campaign was written, the author has seen.
+    written = campaign.edited_at or campaign.created
+    if layout is not None and by.pk == layout.edited_by_id and layout.changed > written:
+        return (
+            "this account asks for a second person: whoever edited the layout after the campaign "
             "can't approve it; ask somebody else who may"
         )
     return ""
@@ -176,14 +184,14 @@ def due(campaign: Campaign) -> bool:
     with _decision(campaign, worker=True):
         found = (
             Campaign.objects.select_for_update(no_key=True, of=("self",))
-            .select_related("account")
+            .select_related("account", "content")
             .filter(pk=campaign.pk)
             .due()
             .first()
         )
         if found is None:
             return False
-        if digest(found) != found.approved_digest:
+        if not is_approved_as_it_is(found):
             _back_to_draft(campaign, "start", EDITED_ROUND)
             return False
         _compare_and_set(
@@ -258,11 +266,25 @@ def _as_stored(campaign: Campaign, verb: str, *expected: str) -> Campaign:
     return found
 
 
-def _hold_layout(campaign: Campaign) -> None:
-    """Read the layout, locked: an edit of it that is under way is waited for, and one that comes
-    later finds the approval and takes it back."""
-    if campaign.layout_id is not None:
-        campaign.layout = Layout.objects.select_for_update(no_key=True).get(pk=campaign.layout_id)
+@contextmanager
+def _layout_held(campaign: Campaign) -> Iterator[Layout | None]:
+    """The campaign's layout, locked: an edit of it that is under way is waited for, and one that
+    comes later finds the approval and takes it back.
+
+    Before the gate: an edit of the layout holds it while it waits for the gates of campaigns. In
+    the other order the two would wait for each other.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(READ_COMMITTED)
+        cursor.execute(DECISION_PATIENCE)
+    rows = Layout.objects.select_for_update(no_key=True, of=("self",))
+    try:
+        layout = rows.filter(campaigns=campaign.pk).first()
+    except OperationalError as error:
+        if is_lock_timeout(error):
+            raise GateBusy from error
+        raise
+    yield layout
 
 
 def _compare_and_set(

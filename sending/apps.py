@@ -59,6 +59,7 @@ class SendingConfig(AppConfig):
         campaign_hooks.waits.fill(waits.of_campaign)
         campaign_hooks.duration.fill(durations.of_campaign)
         campaign_hooks.transport_state.fill(transport_states.transport_state)
+        campaign_hooks.has_sender.fill(waits.has_sender_now)
         campaign_hooks.links.fill(_campaign_links)
         campaign_hooks.message_source.fill(sources.message_source)
         campaign_hooks.send_tests.fill(trials.send_tests)

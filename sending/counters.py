@@ -50,6 +50,18 @@ def with_audience(campaign_id: int) -> dict[str, int]:
     return {**found, "audience": rows[0][0]}
 
 
+def with_campaign(campaign_id: int) -> tuple[int, bool, dict[tuple[str, str], int]]:
+    """The audience, whether it is complete, and ``totals``, of one moment. Raises
+    ``Campaign.DoesNotExist``."""
+    with connection.cursor() as cursor:
+        cursor.execute(statements.WITH_CAMPAIGN, {"campaign": campaign_id})
+        rows = cursor.fetchall()
+    if not rows:
+        raise Campaign.DoesNotExist(f"there is no campaign {campaign_id}")
+    found = {(status, reason): number for _, _, status, reason, number in rows if number}
+    return rows[0][0], rows[0][1], found
+
+
 def by_hour(campaign_id: int) -> list[tuple[datetime, str, str, int]]:
     """``(hour, status, reason, n)``: by how many rows in it a status grew within an hour, less
     those that left it; negative where more left. Oldest first; hours are UTC's, by their

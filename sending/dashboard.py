@@ -60,11 +60,12 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Rows in doubt that wait for a person; ``campaign`` None: messages of none."""
+    """Rows in doubt that wait for a person; ``campaign`` None: messages of none, of any account."""
 
     campaign: int | None
     name: str
     rows: int
+    account: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Facts:
     paused: Sequence[Campaign] = ()
     back: Sequence[Campaign] = ()
     second: Sequence[Campaign] = ()
+    drafts: Sequence[Campaign] = ()
     scheduled: Sequence[Campaign] = ()
     running: Sequence[Running] = ()
     sent: Sequence[Campaign] = ()
@@ -127,6 +129,7 @@ def look(accounts: list[int] | None, may: May, *, user_id: int | None = None) ->
         paused=kinds["paused"],
         back=kinds["back"],
         second=kinds["second"],
+        drafts=kinds["drafts"],
         scheduled=kinds["scheduled"],
         running=[Running(c, counts.get(c.pk, {}), rates[c.pk]) for c in sending],
         sent=kinds["sent"],
@@ -147,27 +150,25 @@ def _campaigns(
     if accounts is not None:
         every = every.filter(account__in=accounts)
     voided = Approval.objects.filter(campaign=OuterRef("pk"), voided_at__gte=Now() - WAITING)
+    drafts = every.filter(status=Status.DRAFT, created__gte=Now() - WAITING)
+    addressed = Exists(Campaign.segments.through.objects.filter(campaign=OuterRef("pk")))
     back = Q(status=Status.DRAFT) & ~Q(status_reason="")
     chosen = {
         "paused": every.filter(status=Status.PAUSED).order_by("-pk"),
         "running": every.filter(status=Status.SENDING).order_by("-pk"),
         "scheduled": every.filter(status=Status.APPROVED).order_by("scheduled_for", "pk"),
         "back": every.filter(back).filter(Exists(voided)).order_by("-pk"),
+        "drafts": drafts.filter(status_reason="").order_by("-pk"),
         "sent": every.filter(status=Status.SENT, finished_at__gte=Now() - WAITING).order_by(
             "-finished_at", "-pk"
         ),
     }
     if may.approve:
-        others = every.filter(
-            status=Status.DRAFT,
-            status_reason="",
-            account__second_approver=True,
-            segments__isnull=False,
-            created__gte=Now() - WAITING,
-        ).exclude(created_by=user_id)
         # One without a known author nobody can be the second person of.
-        others = others.filter(created_by__isnull=False)
-        chosen["second"] = others.order_by("-pk").distinct()
+        others = drafts.filter(
+            addressed, status_reason="", account__second_approver=True, created_by__isnull=False
+        )
+        chosen["second"] = others.exclude(created_by=user_id).order_by("-pk")
     ids = reduce(
         lambda a, b: a.union(b, all=True),
         (rows.values("pk")[: SHOWN + 1] for rows in chosen.values()),
@@ -175,28 +176,41 @@ def _campaigns(
     rows = (
         Campaign.objects.filter(pk__in=ids)
         .select_related("account", "approved_by", "created_by")
+        .annotate(addressed=addressed)
         .defer("body", "text_body")
         .order_by("-pk")
     )
     found: dict[str, list[Campaign]] = {
-        kind: [] for kind in ("paused", "running", "scheduled", "back", "sent", "second")
+        kind: [] for kind in ("paused", "running", "scheduled", "back", "sent", "second", "drafts")
     }
     for campaign in rows:
-        found[_kind(campaign)].append(campaign)
+        found[_kind(campaign, may, user_id)].append(campaign)
     found["scheduled"].sort(key=lambda c: (c.scheduled_for, c.pk))
     found["sent"].sort(key=lambda c: (c.finished_at, c.pk), reverse=True)
     more = frozenset(kind for kind, some in found.items() if len(some) > SHOWN)
     return {kind: some[:SHOWN] for kind, some in found.items()}, more
 
 
-def _kind(campaign: Campaign) -> str:
+def _kind(campaign: Any, may: May, user_id: int | None) -> str:
     if campaign.status == Status.DRAFT:
-        return "back" if campaign.status_reason else "second"
+        if campaign.status_reason:
+            return "back"
+        waits = campaign.addressed and campaign.account.second_approver
+        second = waits and user_id is not None and not _barred(campaign, user_id)
+        return "second" if may.approve and second else "drafts"
     return {
         Status.PAUSED: "paused",
         Status.SENDING: "running",
         Status.APPROVED: "scheduled",
     }.get(Status(campaign.status), "sent")
+
+
+def _barred(campaign: Campaign, user_id: int) -> bool:
+    """As ``lifecycle.second_person`` has it: of their own, or of nobody known."""
+    return campaign.created_by_id is None or user_id in (
+        campaign.created_by_id,
+        campaign.edited_by_id,
+    )
 
 
 def _fetch(statement: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -230,7 +244,9 @@ def _held(accounts: list[int] | None) -> list[Held]:
 
 
 def _pauses(accounts: list[int] | None) -> list[TransportPause]:
-    rows = TransportPause.objects.select_related("account").order_by("pk")
+    rows: QuerySet[Any] = TransportPause.objects.select_related("account").order_by("pk")
+    # When the next try is told by the clock that decides.
+    rows = rows.annotate(db_now=Now())
     if accounts is not None:
         used = Account.objects.filter(pk__in=accounts).values("transport")
         rows = rows.filter(Q(account__in=accounts) | Q(account__isnull=True, alias__in=used))

@@ -21,7 +21,7 @@ from subscribers.scoping import account_ids
 from .dashboard import COUNTED, Facts, Held, May, Running, Start, look
 from .models import TransportPause
 from .watching_words import eta_words, open_rows
-from .wording import rate_words, remedy, trouble
+from .wording import next_try, rate_words, remedy, trouble
 
 CAMPAIGN = "sendonce_campaigns"
 SENDING = "sendonce_sending"
@@ -66,16 +66,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Panel:
-    """``several``: of several accounts, so that each is named. ``lists``: where there is more."""
+    """``several``: of several accounts, so that each is named. ``lists``: where there is more.
+    ``pages``: what operating takes, as (label, URL)."""
 
     attention: list[Line]
     running: list[Row]
     scheduled: list[Row]
+    drafts: list[Row]
     sent: list[Row]
     steps: list[Step]
     several: bool
     lists: dict[str, str] = field(default_factory=dict)
     sees_campaigns: bool = True
+    pages: list[tuple[str, str]] = field(default_factory=list)
 
 
 def panel(request: HttpRequest) -> Panel | None:
@@ -92,8 +95,9 @@ def panel(request: HttpRequest) -> Panel | None:
     links = Links(request)
     return Panel(
         attention=list(attention(facts, links)),
-        running=[_running(one, links) for one in facts.running],
-        scheduled=[_scheduled(one, links) for one in facts.scheduled],
+        running=[_running(one, links, _waits(one.campaign, facts)) for one in facts.running],
+        scheduled=[_scheduled(one, links, facts.now) for one in facts.scheduled],
+        drafts=[_draft(one, links) for one in facts.drafts],
         sent=[_sent(one, facts.sent_counts.get(one.pk, {}), links) for one in facts.sent],
         steps=list(_steps(facts.start, links)) if facts.start else [],
         several=several,
@@ -101,6 +105,7 @@ def panel(request: HttpRequest) -> Panel | None:
             kind: links.campaigns(status) for kind, status in _STATUS.items() if kind in facts.more
         },
         sees_campaigns=may.campaigns,
+        pages=links.pages(),
     )
 
 
@@ -109,6 +114,7 @@ _STATUS = {
     "paused": "paused",
     "scheduled": "approved",
     "sent": "sent",
+    "drafts": "draft",
     "back": "draft",
     "second": "draft",
 }
@@ -156,6 +162,36 @@ class Links:
 
     def campaigns(self, status: str) -> str:
         return self.to(f"{CAMPAIGN}_campaign_changelist", query=f"status__exact={status}")
+
+    def pages(self) -> list[tuple[str, str]]:
+        """What operating takes, of what this user may see."""
+        found = (
+            ("Doubt desk", self.allowed(f"{SENDING}.view_send", f"{SENDING}_send_doubt_desk")),
+            ("One person's story", self._stories()),
+            (
+                "Transports and brakes",
+                self.allowed(
+                    f"{SENDING}.view_transportpause", f"{SENDING}_transportpause_overview"
+                ),
+            ),
+            ("Senders", self.allowed(f"{SENDING}.view_worker", f"{SENDING}_worker_changelist")),
+        )
+        return [(label, url) for label, url in found if url]
+
+    def _stories(self) -> str:
+        sees_people = self.request.user.has_perm(f"{SUBSCRIBERS}.view_subscriber")
+        return self.allowed(f"{SENDING}.view_send", f"{SENDING}_send_story") if sees_people else ""
+
+    def pause(self, pause: TransportPause) -> str:
+        """The overview, which tells what waits for it and what can be done; or the row alone."""
+        return self.to(f"{SENDING}_transportpause_overview") or self.to(
+            f"{SENDING}_transportpause_change", pause.pk
+        )
+
+    def may_lift(self, pause: TransportPause) -> bool:
+        """As the pause's own page has it: what is everybody's is for superusers."""
+        may = self.request.user.has_perm(f"{SENDING}.delete_transportpause")
+        return may and (pause.account_id is not None or account_ids(self.request) is None)
 
     def doubt(self, campaign_id: int | None) -> str:
         desk = f"campaign={campaign_id}" if campaign_id else ""
@@ -211,13 +247,15 @@ def attention(facts: Facts, links: Links) -> Iterator[Line]:
         )
 
 
-def _pause(pause: TransportPause, links: Links) -> Line:
+def _pause(pause: Any, links: Links) -> Line:
     whose = str(pause.account) if pause.account else None
+    then = next_try(pause.probe_at, pause.db_now, may_lift=links.may_lift(pause))
+    advice = remedy(pause.stage, pause.code, whose=whose, said=pause.reason, then=then)
     words = trouble(pause.stage, pause.code, whose=whose, said=pause.reason)
     return Line(
         f"Transport {pause.alias} {words}",
-        links.to(f"{SENDING}_transportpause_change", pause.pk),
-        f"No mail leaves by it. {remedy(pause.stage, pause.code, whose=whose, said=pause.reason)}",
+        links.pause(pause),
+        f"No mail leaves by it. {advice}",
         whose or "",
         True,
     )
@@ -230,7 +268,9 @@ def _held(held: Held, links: Links) -> Line:
     return Line(
         f"{what}: {rows} in doubt",
         links.doubt(held.campaign),
-        "Nobody knows whether they were taken. Somebody decides: send again, or treat as sent.",
+        f"Nobody knows whether {'it was' if held.rows == 1 else 'they were'} taken. Somebody "
+        "decides: send again, or treat as sent.",
+        held.account,
     )
 
 
@@ -241,13 +281,27 @@ def _sentence(text: str) -> str:
 # --- campaigns -----------------------------------------------------------------------------------
 
 
-def _running(one: Running, links: Links) -> Row:
+def _waits(campaign: Campaign, facts: Facts) -> str:
+    """Why nothing of it leaves, as far as the page knows anyway; "": it does. ``sending.waits``
+    asks for each campaign."""
+    account = campaign.account
+    for pause in facts.pauses:
+        if pause.alias == account.transport and pause.account_id in (None, account.pk):
+            words = trouble(pause.stage, pause.code, said=pause.reason)
+            return f"transport {pause.alias} {words}"
+    return "" if facts.alive else "no sender is alive"
+
+
+def _running(one: Running, links: Links, waits: str = "") -> Row:
     campaign, counts = one.campaign, one.counts
     audience = max(campaign.audience, sum(counts.values()))
     done = max(0, audience - open_rows(counts))
     built = campaign.built_at is not None
     speed = rate_words(one.rate.per_second) if one.rate.per_second > 0 else "nothing"
     parts = [f"{speed} just now", eta_words(counts, one.rate.per_second, built=built)]
+    if waits:
+        # What just left was the last for now.
+        parts = [f"waits: {waits}"]
     return Row(
         name=campaign.name,
         url=links.progress(campaign),
@@ -259,14 +313,27 @@ def _running(one: Running, links: Links) -> Row:
     )
 
 
-def _scheduled(campaign: Campaign, links: Links) -> Row:
-    by = campaign.approved_by.get_username() if campaign.approved_by else "-"
+def _scheduled(campaign: Campaign, links: Links, now: datetime | None) -> Row:
+    by = campaign.approved_by.get_username() if campaign.approved_by else ""
+    starts = campaign.scheduled_for
+    is_due = starts is not None and now is not None and starts <= now
     return Row(
         name=campaign.name,
         url=links.campaign(campaign),
         account=str(campaign.account),
         when=_local(campaign.scheduled_for, campaign.account),
+        told="Due since" if is_due else "Starts",
         by=by,
+    )
+
+
+def _draft(campaign: Campaign, links: Links) -> Row:
+    return Row(
+        name=campaign.name,
+        url=links.campaign(campaign),
+        account=str(campaign.account),
+        when=_local(campaign.created, campaign.account),
+        by=campaign.created_by.get_username() if campaign.created_by else "",
     )
 
 

@@ -204,6 +204,23 @@ EVIDENCE = {
 }
 
 
+def fate_words(what: str, may_resolve: bool) -> tuple[str, str]:
+    """Of ``FATES``; somebody who may not decide is told that somebody does."""
+    if what == "held" and not may_resolve:
+        return "Held: it waits for evidence, or for somebody's decision.", ""
+    return FATES[what]
+
+
+def evidence_words(tells: bool, may_resolve: bool) -> str:
+    """Of ``EVIDENCE``, likewise."""
+    if tells or may_resolve:
+        return EVIDENCE[tells]
+    return (
+        "This mail server tells nothing later: only an answer that still comes, or somebody's "
+        "decision, settles it."
+    )
+
+
 # --- before a decision -----------------------------------------------------------------------
 
 

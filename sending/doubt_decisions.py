@@ -14,12 +14,12 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from campaigns.errors import GateBusy
-from campaigns.gate import enter_exclusive
+from campaigns.gate import enter_exclusive, is_lock_timeout
 from campaigns.models import Campaign
 from subscribers.audit import record
 from subscribers.models import Account
@@ -37,7 +37,7 @@ BUDGET = 8.0
 _CANCELED = "the campaign is canceled, nothing of it is sent again"
 _ERASED = "the person was erased, nothing is sent to them"
 _HELD = "the sender that held it may still live, try again in a minute"
-_BUSY = "somebody decides about the campaign at this moment, try again"
+_BUSY = "somebody decides about it, or a sender holds it, at this moment; try again"
 _NEWER = "sent again meanwhile and in doubt anew, look at it first"
 _SAME = "somebody else decided the same meanwhile"
 _ARRIVED = "it became known meanwhile that it arrived"
@@ -211,7 +211,10 @@ def _decide_batch(
                 }
                 # Which rows it were is told by their own events, of the same moment.
                 record(account, f"send.{decision}", detail=told, request=request)
-    except GateBusy:
+    except (GateBusy, OperationalError) as error:
+        # A row that somebody else holds for long, a sender that is stopped: left for now, too.
+        if not isinstance(error, GateBusy) and not is_lock_timeout(error):
+            raise
         after = _look(ids, asked)
         return Decided(0, leftovers(after, decision, decided=0, gone=len(ids) - len(after)))
     return Decided(decided, leftovers(after, decision, decided=decided, gone=len(ids) - len(after)))

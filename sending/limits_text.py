@@ -40,7 +40,7 @@ def brakes(status: Status) -> Iterator[str]:
         yield ""
     if not counted:
         return
-    yield "BRAKES: at the limit a campaign is paused"
+    yield "BRAKES: at the limit a campaign is paused; counted roughly, the ledger is exact"
     yield from listed(
         ["id", "campaign", "accepted", "dead", "limit", "complaints", "limit", "in a row", "limit"],
         [

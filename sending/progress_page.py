@@ -15,13 +15,12 @@ from datetime import datetime
 from django.db import connection
 
 from campaigns.models import Campaign
-from subscribers.segments.big_counts import one_snapshot
 
 from . import counters
 from .limits.slow_downs import limit_keys
 from .models import Worker
 from .sql import watching as statements
-from .status import FAILURES, PauseFact, database_time, pauses, worker_state
+from .status import PauseFact, database_time, pauses, worker_state
 from .status_limits import LimitFact, brakes_in_words, slowed_limits
 from .waits import of_campaign
 from .watching_words import (
@@ -55,8 +54,6 @@ DOUBTS = 1000
 EVENTS = 2000
 #: Kinds of errors that are shown.
 GROUPS = 8
-#: What servers and providers said that was no success; a complaint is its recipient's word.
-_REFUSALS = [kind for kind in FAILURES if kind != "complained"]
 #: Statuses in which the page goes on changing by itself.
 MOVING = (Status.APPROVED, Status.SENDING, Status.PAUSED)
 
@@ -181,11 +178,7 @@ def progress(campaign: Campaign, *, mark: Mark | None = None) -> Progress:
 
 def _totals(campaign_id: int) -> tuple[int, bool, dict[tuple[str, str], int]]:
     """The audience, whether it is complete, and the rows, of one moment."""
-    with one_snapshot():
-        audience, built_at = Campaign.objects.values_list("audience", "built_at").get(
-            pk=campaign_id
-        )
-        return audience, built_at is not None, counters.totals(campaign_id)
+    return counters.with_campaign(campaign_id)
 
 
 def _sample(campaign_id: int, flying: bool) -> list[tuple[int | None, float | None]]:
@@ -234,7 +227,6 @@ def _events(campaign: Campaign) -> list[Event]:
                 "account": campaign.account_id,
                 "campaign": campaign.pk,
                 "limit": EVENTS,
-                "kinds": _REFUSALS,
             },
         )
         return cursor.fetchall()

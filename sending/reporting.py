@@ -122,10 +122,7 @@ class Report:
 def report(campaign: Campaign) -> Report:
     """What came of a campaign up to now. Raises ``Campaign.DoesNotExist`` when it was deleted."""
     with one_snapshot():
-        audience, built_at = Campaign.objects.values_list("audience", "built_at").get(
-            pk=campaign.pk
-        )
-        totals = counters.totals(campaign.pk)
+        audience, built, totals = counters.with_campaign(campaign.pk)
         status_hours = counters.by_hour(campaign.pk)
         event_hours = counters.events_by_hour(campaign.pk)
         archived = ArchivedCount.objects.filter(campaign=campaign.pk).aggregate(n=Sum("number"))
@@ -135,12 +132,12 @@ def report(campaign: Campaign) -> Report:
     events: Counter[str] = Counter()
     for _, kind, _, number in event_hours:
         events[kind] += number
-    holds, sentence = identity(counts, audience, built=built_at is not None)
+    holds, sentence = identity(counts, audience, built=built)
     hours = by_hour(status_hours, event_hours)
     sent = counts["sent"]
     return Report(
         audience=audience,
-        built=built_at is not None,
+        built=built,
         holds=holds,
         identity=sentence,
         outcomes=outcomes(totals, audience),

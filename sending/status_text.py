@@ -100,7 +100,10 @@ def next_step(campaign: CampaignFact, status: Status) -> str:
             return "due: waits for a sender"
         return f"starts {ago(starts, now)}"
     if campaign.status == "sending":
-        return _going_on(campaign, status) + said if _is_open(campaign) else campaign.reason
+        if _is_open(campaign):
+            return _going_on(campaign, status) + said
+        alive = any(worker.state == "alive" for worker in status.workers)
+        return campaign.reason if alive else f"finishes when a sender runs{said}"
     if campaign.status == "sent" and campaign.finished_at:
         return f"finished {ago(campaign.finished_at, now)}" + said
     return campaign.reason

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from subscribers.conf import conf
+
 from .transports import Transport, UnknownTransport, transport
 
 
@@ -12,7 +14,7 @@ from .transports import Transport, UnknownTransport, transport
 class TransportFact:
     """``kind`` in words. ``where``: host and port, or "" where there is none to tell. ``via`` as
     on rows that go by it now. ``tells``: its provider says later, by webhook, what became of a
-    message. ``problem``: why it can't be used, or ""."""
+    message. ``problem``: why it can't be used, or ""; ``kind`` then completes "which ..."."""
 
     alias: str
     kind: str
@@ -41,7 +43,9 @@ def transport_fact(alias: str) -> TransportFact:
             connections=found.connections,
         )
     except UnknownTransport as error:
-        return TransportFact(alias=alias, kind="can't be used", problem=str(error))
+        there = alias in conf.TRANSPORTS
+        kind = "can't be used here" if there else "is not configured here"
+        return TransportFact(alias=alias, kind=kind, problem=str(error))
 
 
 def transport_facts(aliases: Iterable[str]) -> dict[str, TransportFact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from campaigns.forecasts import TransportState
 from subscribers.conf import conf
@@ -10,7 +11,7 @@ from subscribers.conf import conf
 from .checks import leaves_the_machine
 from .models import TransportPause
 from .transports import UnknownTransport, transport
-from .wording import remedy, trouble
+from .wording import next_try, remedy, trouble
 
 
 def transport_state(account_id: int, alias: str) -> TransportState:
@@ -22,6 +23,7 @@ def transport_state(account_id: int, alias: str) -> TransportState:
     pause = (
         TransportPause.objects.filter(Q(account__isnull=True) | Q(account=account_id), alias=alias)
         .select_related("account")
+        .annotate(db_now=Now())
         .order_by("account_id")
         .first()
     )
@@ -30,7 +32,8 @@ def transport_state(account_id: int, alias: str) -> TransportState:
         whose = pause.account.name if pause.account is not None else None
         wrong = trouble(pause.stage, pause.code, whose=whose, said=pause.reason)
         said = f": {pause.reason.rstrip('.')}" if pause.reason else ""
-        advice = remedy(pause.stage, pause.code, whose=whose, said=pause.reason)
+        then = next_try(pause.probe_at, pause.db_now)
+        advice = remedy(pause.stage, pause.code, whose=whose, said=pause.reason, then=then)
         problem = f"It {wrong}{said}. {advice}"
     stays = not leaves_the_machine(conf.TRANSPORTS.get(alias, {}))
     return TransportState(problem=problem, stays_here=stays)

@@ -39,6 +39,11 @@ def around(users: Collection[tuple[int, str]], email: str = "") -> Around:
     return Around(now=now, alive=has_sender(now), pauses=pauses(), paces=paces(users, more))
 
 
+def has_sender_now() -> bool:
+    """Whether any sender is alive, by the database's clock."""
+    return has_sender(database_time())
+
+
 def pause_of(pauses: Iterable[PauseFact], account: str, alias: str) -> PauseFact | None:
     """The pause that holds back what the account (its slug) sends over this transport."""
     return next((p for p in pauses if p.transport == alias and p.account in (None, account)), None)

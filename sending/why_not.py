@@ -94,12 +94,13 @@ def sentence(facts: Facts, zone: tzinfo) -> str:
         return (
             f"Nobody knows any more: the campaign is so old that who got it was made counts.{told}"
         )
-    if why:
-        return f"They did not get it: {why}."
     if facts.counted is None:
+        # Nobody was counted after that, whatever speaks against them today.
         return (
             "They did not get it: the campaign was canceled before its audience was counted whole."
         )
+    if why:
+        return f"They did not get it: {why}."
     return (
         "They did not get it: they were not in the audience when it was counted. Nothing that is "
         "known today says why, so something about them was changed since."

@@ -6,6 +6,7 @@ Pure: tokens and numbers in, short plain sentences out.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from .answers import Reason, Stage
 from .sql.pauses import ERRORS
@@ -125,8 +126,23 @@ def trouble(stage: str, code: int | None, *, whose: str | None = None, said: str
     return f"{told} of {whose}" if whose is not None and stage == Stage.MAIL else told
 
 
-def remedy(stage: str, code: int | None, *, whose: str | None = None, said: str = "") -> str:
-    """What somebody can do about a pause. It lifts by itself when a try works."""
+def next_try(probe_at: datetime, now: datetime, *, may_lift: bool = False) -> str:
+    """When senders try a paused transport again, for ``remedy``."""
+    is_due = probe_at <= now
+    when = "is due" if is_due else f"is at {probe_at.astimezone(UTC):%H:%M} UTC"
+    return f"the next try {when}" + (", Lift tries now" if may_lift and not is_due else "")
+
+
+def remedy(
+    stage: str,
+    code: int | None,
+    *,
+    whose: str | None = None,
+    said: str = "",
+    then: str = "a new sender tries at the next planned moment",
+) -> str:
+    """What somebody can do about a pause. It lifts by itself when a try works. ``then``: when
+    that is, where it isn't told beside this; see ``next_try``."""
     if is_misconfigured(stage, said):
         if said.startswith("no transport '"):
             return (
@@ -135,7 +151,7 @@ def remedy(stage: str, code: int | None, *, whose: str | None = None, said: str 
             )
         return "Correct the settings it names, for the senders and the site, and start them again."
     if code in _LOGIN or stage == Stage.AUTH:
-        return "Correct the login in the settings and start the senders again."
+        return f"Correct the login in the settings and start the senders again; {then}."
     if whose is not None:
         return f"Correct the sender address of {whose}, or have the relay allow it."
     if stage == Stage.MAIL:

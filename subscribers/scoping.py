@@ -13,7 +13,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.options import BaseModelAdmin
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import capfirst
 
@@ -21,6 +21,7 @@ from .models import Account
 from .paging import BoundedPaginator
 
 _CACHED = "_sendonce_account_ids"
+_PREFIX_LOOKUPS = frozenset({"startswith", "istartswith"})
 
 
 def account_ids(request: HttpRequest) -> list[int] | None:
@@ -54,6 +55,20 @@ def lookup_of(model: type[Model]) -> str | None:
     except FieldDoesNotExist:
         return None
     return "account_id" if field.related_model is Account else None
+
+
+def beginning_with(fields: Iterable[str], typed: str) -> Q:
+    """The rows of which one of ``fields`` (lookups of a beginning) begins with what was typed, as
+    one: spaces within are part of it. In quotes, as other searches want it, also without them."""
+    term = typed.strip()
+    terms = [term]
+    if len(term) > 2 and term[0] == term[-1] and term[0] in "\"'":
+        terms.append(term[1:-1].strip())
+    found = Q()
+    for field in fields:
+        for each in filter(None, terms):
+            found |= Q((field, each))
+    return found
 
 
 def as_id(raw: object) -> int | None:
@@ -91,6 +106,16 @@ class ScopedAdmin(ScopedChoices, admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return visible(super().get_queryset(request), request, self.account_lookup)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Django asks each word of a search for itself; two words of a name are never both its
+        beginning. Fields that are searched in another way are searched as Django does."""
+        fields = tuple(self.get_search_fields(request))
+        if not fields or {field.rpartition("__")[2] for field in fields} - _PREFIX_LOOKUPS:
+            return super().get_search_results(request, queryset, search_term)
+        return queryset.filter(beginning_with(fields, search_term)), False
 
 
 class ReadOnly(admin.ModelAdmin):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ledger_table import execute, processor_seconds
+from .ledger_table import bare, execute, processor_seconds
 
 __all__ = ["execute", "fill", "processor_seconds"]
 
@@ -12,6 +12,8 @@ __all__ = ["execute", "fill", "processor_seconds"]
 ACCOUNTS = 5
 #: Of each table, the share that the small account has.
 RARE = 1000
+#: One message of so many is without a campaign.
+SINGLE = 50
 #: Tables that are never as long as the ledger end here.
 SHORT = 10_000
 
@@ -59,13 +61,32 @@ def fill(rows: int) -> None:
     labels = ("sendonce_sending", "sendonce_campaigns", "sendonce_subscribers")
     tables = [m._meta.db_table for label in labels for m in apps.get_app_config(label).get_models()]
     execute(f"TRUNCATE {', '.join(tables)} CASCADE")
-    execute("SET session_replication_role = replica")  # no look at what a row refers to
-    _people(rows)
-    _campaigns(rows)
-    _sends(rows)
-    execute("RESET session_replication_role")
+    execute("SET synchronous_commit = off")
+    with bare(*tables):
+        _people(rows)
+        _campaigns(rows)
+        _sends(rows)
+    _counters()
     execute("VACUUM (ANALYZE)")
     execute("CHECKPOINT")
+    execute("RESET synchronous_commit")
+
+
+def _counters() -> None:
+    """What the triggers, which were off, would have left, rolled up."""
+    hour = "date_bin('1 hour', {}, timestamptz '1970-01-01 00:00:00+00')"
+    into = (
+        "INSERT INTO sendonce_sending_ledgercount (campaign_id, what, status, reason, hour, number)"
+    )
+    execute(
+        f"{into} SELECT campaign_id, 0, status, reason, {hour.format('now()')}, count(*) "
+        "FROM sendonce_sending_send WHERE campaign_id IS NOT NULL GROUP BY 1, 3, 4"
+    )
+    execute(
+        f"{into} SELECT s.campaign_id, 1, e.kind, e.reason, {hour.format('e.at')}, count(*) "
+        "FROM sendonce_sending_deliveryevent e JOIN sendonce_sending_send s ON s.id = e.send_id "
+        "WHERE s.campaign_id IS NOT NULL GROUP BY 1, 3, 4, 5"
+    )
 
 
 def _people(rows: int) -> None:
@@ -143,15 +164,39 @@ def _sends(rows: int) -> None:
     from sending import models as m
 
     number = campaigns_of(rows)
-    campaign = f"(1 + (n - 1) * {number}::bigint / {rows})"
-    whose = account_of(campaign, number)
+    single = f"n % {SINGLE} = 0"
+    # The newest campaign has half of the rows, as large ones have; the others share the rest.
+    campaign = (
+        f"CASE WHEN n <= {rows // 2} AND {number} > 1 "
+        f"THEN 1 + (n - 1) * {number - 1}::bigint / {max(rows // 2, 1)} ELSE {number} END"
+    )
+    whose = (
+        f"CASE WHEN {single} THEN {account_of('n', rows)} "
+        f"ELSE {account_of(f'({campaign})', number)} END"
+    )
+    status = (
+        f"CASE WHEN {single} THEN 'sent' "
+        # A campaign that has just begun: the newest and largest.
+        f"WHEN n > {rows // 2 + rows // 100} THEN 'queued' "
+        "WHEN n % 200 = 0 THEN 'bounced' WHEN n % 333 = 0 THEN 'failed' "
+        "WHEN n % 5003 = 0 THEN 'in_doubt' WHEN n % 7001 = 0 THEN 'suppressed' "
+        f"WHEN n <= {rows // 50} AND n % 2 = 0 THEN 'canceled' ELSE 'sent' END"
+    )
     insert(
-        m.Send, rows, account_id=whose, campaign_id=campaign, subscriber_id="n",
-        email="'person' || n || '@example.org'", job_id=f"'campaign:' || {campaign} || ':' || n",
-        status="CASE WHEN n % 200 = 0 THEN 'bounced' WHEN n % 333 = 0 THEN 'failed' "
-        "WHEN n % 5003 = 0 THEN 'in_doubt' ELSE 'sent' END",
-        attempts="1", claim_token="gen_random_uuid()", handed_at="now()", sent_at="now()",
-        provider_message_id="'q-' || n", answer_stage="'dot'", answer_code="250",
+        m.Send, rows, account_id=whose,
+        campaign_id=f"CASE WHEN NOT ({single}) THEN {campaign} END",
+        subscriber_id="n", email="'person' || n || '@example.org'",
+        job_id=f"CASE WHEN {single} THEN 'message:1:test:' || n "
+        f"ELSE 'campaign:' || ({campaign}) || ':' || n END",
+        content_id=f"CASE WHEN {single} THEN 1 END",
+        context=f"CASE WHEN {single} THEN '{{}}'::jsonb END",
+        expires=f"CASE WHEN {single} THEN now() END",
+        status=status, attempts="1",
+        claim_token=f"CASE WHEN {status} <> 'queued' THEN gen_random_uuid() END",
+        handed_at=f"CASE WHEN {status} <> 'queued' THEN now() END",
+        sent_at=f"CASE WHEN {status} = 'sent' THEN now() END",
+        provider_message_id=f"CASE WHEN {status} <> 'queued' THEN 'q-' || n ELSE '' END",
+        answer_stage="'dot'", answer_code="250",
         answer_text="'2.0.0 Ok: queued as 4711ABCDEF'",
     )  # fmt: skip
     insert(

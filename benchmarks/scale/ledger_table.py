@@ -67,7 +67,7 @@ def fill(segment: Segment, campaigns: list[int], rows: int, *, sent: bool) -> No
     """So many rows of these campaigns together, to the segment's first people; with ``sent``
     each campaign's first half was sent."""
     each = rows // len(campaigns)
-    with bare(SEND):
+    with bare():
         execute(
             f"INSERT INTO {SEND} ({COLUMNS}, claim_token, handed_at, sent_at, answer_code) "
             "SELECT p.account_id, c.id, p.id, p.email, 'campaign:' || c.id || ':' || p.id, "
@@ -89,9 +89,9 @@ def fill(segment: Segment, campaigns: list[int], rows: int, *, sent: bool) -> No
 
 @contextmanager
 def bare(*tables: str) -> Iterator[None]:
-    """Without indexes (but the primary key), triggers and checks of foreign keys meanwhile: ten
-    million rows are made in minutes, not in an hour."""
-    names = list(tables)
+    """These tables (by themselves the sends) without indexes (but the primary key), triggers and
+    checks of foreign keys meanwhile: ten million rows are made in minutes, not in an hour."""
+    names = list(tables) or [SEND]
     unique = execute(
         "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
         "WHERE conrelid = ANY(%s::regclass[]) AND contype = 'u'",

@@ -149,8 +149,15 @@ def line(finding: Finding, change_url: str) -> Line:
     if place and finding.column:
         place += f", column {finding.column}"
     label = field_label(finding.field) if finding.field else ""
-    url = f"{change_url}#id_{finding.field}" if label and change_url else ""
+    url = f"{change_url}{_query(finding)}#id_{finding.field}" if label and change_url else ""
     return Line(finding, title, place, label, url)
+
+
+def _query(finding: Finding) -> str:
+    """For the script of the edit page, which puts the cursor there."""
+    if finding.line is None or finding.column is None:
+        return ""
+    return f"?line={finding.line}&column={finding.column}"
 
 
 def field_label(name: str) -> str:

@@ -15,7 +15,7 @@ from django.utils.text import capfirst
 from subscribers.models import Subscriber
 from subscribers.scoping import as_id
 
-from .. import audience, lifecycle, preflight
+from .. import audience, hooks, lifecycle, preflight
 from ..errors import CampaignError, PreflightFailed, WrongState
 from ..models import Campaign
 from ..preflight import Report
@@ -108,7 +108,8 @@ class ApprovePages(VerbAdmin):
             return self._approval_refused(request, campaign, form, error)
         assert campaign.scheduled_for is not None
         zone = ZoneInfo(campaign.account.timezone)
-        starts = f"at {both(campaign.scheduled_for, zone)}" if moment else "at once"
+        at_once = "at once" if hooks.has_sender() else "as soon as a sender runs"
+        starts = f"at {both(campaign.scheduled_for, zone)}" if moment else at_once
         self.message_user(request, f"{campaign}: approved. It starts {starts}.", messages.SUCCESS)
         return self._to_change_page(campaign)
 
@@ -202,12 +203,14 @@ class ApprovePages(VerbAdmin):
             "missed": both(campaign.scheduled_for, zone)
             if has_passed and campaign.scheduled_for
             else "",
+            "has_sender": hooks.has_sender(),
             "timing": approve_page.timing(campaign, report, moment, now),
             **approve_page.checklist(report, self._change_url(request, campaign)),
             **who,
             **self._what(campaign, report, who["person"]),
         }
-        return self._page(request, campaign, self.approve_template, "Approve campaign", context)
+        title = "Approve campaign" if self._allows(request, "approve", campaign) else "Checks"
+        return self._page(request, campaign, self.approve_template, title, context)
 
     def _why_not(self, request: HttpRequest, campaign: Campaign) -> str:
         """Why this user can't approve it, a sentence; "": they can, if preflight lets them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
@@ -16,6 +18,7 @@ from subscribers.admin import StyledMedia
 from subscribers.audit import record
 from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ScopedAdmin
+from subscribers.templatetags.sendonce_numbers import thousands
 
 from .. import composing
 from ..deleting import delete, is_deletable
@@ -26,6 +29,7 @@ from ..models import Campaign
 from .account_choice import AccountFirst, in_zone
 from .approving import ApprovePages
 from .copying import CopyPages
+from .moments import both
 from .panel import CampaignPanel
 from .previews import PreviewPages
 from .verbs import VerbAdmin
@@ -52,7 +56,7 @@ class CampaignAdmin(
         "Whose campaign is it? The account says which segments there are, who it is from, and the "
         "time zone."
     )
-    list_display = ("name", "status", "when", "audience", "account", "created_by")
+    list_display = ("name", "status", "when", "counted", "account", "created_by")
     list_select_related = ("account", "created_by")
     list_filter = ("status", AccountFilter)
     sortable_by = ("name", "status")
@@ -93,6 +97,11 @@ class CampaignAdmin(
         }.get(Status(obj.status), ("", None))
         return f"{word} {in_zone(moment, obj.account)}" if moment else "-"
 
+    @admin.display(description="audience")
+    def counted(self, obj: Campaign) -> str:
+        """A draft is for somebody too: 0 would say nobody."""
+        return thousands(obj.audience) if obj.started_at else "-"
+
     # --- editing -----------------------------------------------------------------------------
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -109,9 +118,17 @@ class CampaignAdmin(
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         given = super().get_fieldsets(request, obj)
         if obj is None or not self.has_change_permission(request, obj):
-            return given
+            return [(title, _moments_shown(of)) for title, of in given] if obj else given
         (title, first), *rest = given
         return ((title, {**first, "fields": (*first["fields"], "seen_version")}), *rest)
+
+    @admin.display(description="scheduled for")
+    def scheduled_for_shown(self, obj: Campaign) -> str:
+        return _moment(obj, obj.scheduled_for)
+
+    @admin.display(description="finish by")
+    def finish_by_shown(self, obj: Campaign) -> str:
+        return _moment(obj, obj.finish_by)
 
     def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
         kwargs["widget"] = CheckboxSelectMultiple(attrs={"class": "sendonce-choices"})
@@ -243,3 +260,14 @@ class CampaignAdmin(
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
         args = [quote(unquote(object_id or ""))]
         return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
+
+
+def _moment(campaign: Campaign, moment: datetime | None) -> str:
+    return both(moment, ZoneInfo(campaign.account.timezone)) if moment else "-"
+
+
+def _moments_shown(of: Any) -> Any:
+    """A fieldset for reading: its moments in the account's zone, and not in the server's."""
+    shown = {name: f"{name}_shown" for name in ("scheduled_for", "finish_by")}
+    fields = of["fields"]
+    return {**of, "fields": [shown.get(f, f) if isinstance(f, str) else f for f in fields]}

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from subscribers.admin import StyledMedia
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin
 
-from ..models import Approval, Content
+from ..models import Approval, Campaign, Content
 
 
 @admin.register(Content)
@@ -24,6 +24,7 @@ class ContentAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     sortable_by = ()
     ordering = ("-id",)
     search_fields = ("subject__istartswith",)
+    search_help_text = "The beginning of a subject."
 
 
 @admin.register(Approval)
@@ -38,7 +39,10 @@ class ApprovalAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     @admin.display(description="standing")
     def standing(self, obj: Approval) -> str:
-        return f"void: {obj.void_reason}" if obj.voided_at else "stands"
+        if obj.voided_at:
+            return f"void: {obj.void_reason}"
+        is_canceled = obj.campaign.status == Campaign.Status.CANCELED
+        return "campaign canceled" if is_canceled else "stands"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("campaign", "content", "by")

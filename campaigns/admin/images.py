@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
 from subscribers.audit import record
 from subscribers.scoping import AccountFilter, ScopedAdmin
 
+from ..errors import CampaignError
 from ..images import can_read, public_path, public_url, remove, snippets, store
 from ..library_forms import ImageForm, NewImageForm
 from ..models import Image
@@ -84,6 +88,17 @@ class ImageAdmin(StyledMedia, AccountFirst, ScopedAdmin):
             told = {"image": obj.pk, "sha256": obj.sha256, "size": obj.size}
             verb = "image.edit" if change else "image.upload"
             record(obj.account, verb, subject=str(obj), detail=told, request=request)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except CampaignError as error:
+            self.message_user(request, f"{capfirst(str(error))}.", messages.ERROR)
+            name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+            args = [quote(unquote(object_id))]
+            return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():

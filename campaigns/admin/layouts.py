@@ -94,6 +94,7 @@ class LayoutAdmin(StyledMedia, AccountFirst, FramePreview, ScopedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         with transaction.atomic():
             if not change:
+                obj.edited_by = request.user
                 obj.save()
                 self._record(request, obj, "layout.add")
             elif form.has_changed():

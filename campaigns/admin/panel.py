@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 from .. import hooks, lifecycle
 from ..models import Campaign
 from .moments import both
+from .verb_words import happens_next, is_waiting
 from .verbs import APPROVE, VerbAdmin, offered
 
 Status = Campaign.Status
@@ -30,9 +31,11 @@ WHAT_HAPPENS_NEXT = {
 SHOWN_APPROVALS = 20
 
 
-def headline(campaign: Campaign, zone: ZoneInfo) -> str:
-    """Its state in words, with the moment that says most. Pure."""
+def headline(campaign: Campaign, zone: ZoneInfo, waits: str = "") -> str:
+    """Its state in words, with the moment that says most; ``waits``: see ``hooks.waits``. Pure."""
     word = capfirst(Status(campaign.status).label)
+    if is_waiting(campaign.status, waits):
+        word += " (waits)"
     told: dict[str, tuple[str, datetime | None]] = {
         Status.APPROVED: ("starts", campaign.scheduled_for),
         Status.SENDING: ("since", campaign.started_at),
@@ -57,11 +60,15 @@ class CampaignPanel(VerbAdmin):
         verbs = offered(campaign.status, permissions)
         may_edit = self.has_change_permission(request, campaign)
         draft = campaign.status == Status.DRAFT
+        waits = hooks.waits(campaign.pk)
+        counts = dict(hooks.counts(campaign.pk)) if campaign.started_at else {}
         return {
             "campaign": campaign,
             "zone": zone,
-            "headline": headline(campaign, zone),
-            "next": WHAT_HAPPENS_NEXT[Status(campaign.status)],
+            "headline": headline(campaign, zone, waits),
+            "next": happens_next(
+                WHAT_HAPPENS_NEXT, campaign.status, waits=waits, in_doubt=counts.get("in_doubt", 0)
+            ),
             "second_person": lifecycle.second_person(campaign, request.user)
             if draft and "approve" in permissions
             else "",
@@ -72,9 +79,9 @@ class CampaignPanel(VerbAdmin):
             else "",
             "links": self.panel_links(request, campaign),
             "approvals": self._approvals(request, campaign),
-            "ledger": self._ledger(request, campaign),
+            "ledger": self._ledger(request, campaign, counts),
             "brakes": hooks.brakes(campaign.pk) if campaign.started_at else [],
-            "waits": hooks.waits(campaign.pk),
+            "waits": waits,
         }
 
     def panel_links(self, request: HttpRequest, campaign: Campaign) -> list[tuple[str, str]]:
@@ -100,13 +107,13 @@ class CampaignPanel(VerbAdmin):
             for approval in campaign.approvals.all()[:SHOWN_APPROVALS]
         ]
 
-    def _ledger(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any] | None:
+    def _ledger(
+        self, request: HttpRequest, campaign: Campaign, counts: dict[str, int]
+    ) -> dict[str, Any] | None:
         """The ledger's counts for the page, ``None`` before there is anything to count."""
-        if campaign.started_at is None:
-            return None
-        counts = dict(hooks.counts(campaign.pk))
         if not counts:
             return None
+        counts = dict(counts)
         audience = counts.pop("audience")
         listed = self._sends_url(request)
         return {

@@ -105,6 +105,22 @@ def state(status: str) -> str:
     return f"a {label}" if status == Status.DRAFT else label
 
 
+def is_waiting(status: str, waits: str) -> bool:
+    """Whether it could be sent and nothing leaves; ``waits`` is of ``hooks.waits``, which tells
+    of limits, too."""
+    return status == Status.SENDING and waits.startswith("Waits")
+
+
+def happens_next(told: Mapping[Status, str], status: str, *, waits: str, in_doubt: int) -> str:
+    """The sentence under the state: ``told`` has it for each where nothing is odd."""
+    if is_waiting(status, waits):
+        return "Nothing of it leaves just now."
+    if status == Status.SENT and in_doubt:
+        are = "is" if in_doubt == 1 else "are"
+        return f"Nothing more leaves by itself. {in_doubt:,} {are} in doubt: somebody decides."
+    return told[Status(status)]
+
+
 def is_done_before(verb: Verb, error: CampaignError) -> bool:
     """Was the verb refused because its effect is there already (a second click, a colleague)?"""
     return isinstance(error, WrongState) and error.found == verb.leads_to

@@ -126,6 +126,7 @@ class Campaign(models.Model):
         editable=False,
         related_name="+",
     )
+    edited_at = models.DateTimeField(null=True, blank=True, editable=False)
     approved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,

@@ -33,6 +33,15 @@ class Layout(models.Model):
     body = models.TextField()
     #: Compare-and-set token of edits: two editors at once, the later is told.
     version = models.PositiveIntegerField(default=1, editable=False)
+    #: Who made it or changed what a message shows of it last: a part of every message is theirs.
+    edited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
     created = models.DateTimeField(default=timezone.now, editable=False)
     changed = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from ..content import ADDRESS_FIELD, UNSUBSCRIBE_FIELD
+from ..content import ADDRESS_FIELD, UNSUBSCRIBE_FIELD, address_lines
 from ..sandbox import Compiled
 from .facts import Facts
 from .findings import Finding
@@ -25,6 +26,8 @@ MOST_HIDDEN = 600
 
 _REPLY = re.compile(r"^\s*(?:re|aw|sv|antw|fw|fwd|wg|tr)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\*\|\w+\|\*|%%\w+%%|\[\[\w+\]\]|\$\{\w+\}|(?<!\{)\{ ?\w+ ?\}(?!\})")
+#: Filters that leave a link what it is, or are meant for a part of another one.
+_KEEPING = frozenset({"default", "default_if_none", "escape", "urlencode"})
 _PRINTED = re.compile(r"\{\{-?\s*([\w.]+)")
 
 
@@ -59,25 +62,44 @@ def _ways_out(material: Material) -> Iterator[Finding]:
                 "Print {{ unsubscribe_url }} outside of every {% if %}.",
                 field="body",
             )
+    for expression in material.expressions():
+        if not expression.is_var or list(expression.names[:1]) != [UNSUBSCRIBE_FIELD]:
+            continue
+        changing = [step[0].__name__ for step in expression.filters]
+        changing = [name for name in changing if name not in _KEEPING]
+        if changing:
+            yield finding(
+                "unsubscribe.changed",
+                "error",
+                f"|{changing[0]} breaks the link to unsubscribe",
+                "Print {{ unsubscribe_url }} as it is.",
+                field="body",
+            )
+            break
     page = material.page
     if page is None or page.unread or material.html is None:
         return
     if UNSUBSCRIBE_FIELD not in material.html.always:
         return
-    shown = any(_prints(link.url, UNSUBSCRIBE_FIELD) and not link.hidden for link in page.links)
+    shown = any(
+        _prints(link.url, UNSUBSCRIBE_FIELD)
+        and not link.hidden
+        and (link.images or not link.is_empty)
+        for link in page.links
+    )
     if not shown and not _prints(page.text, UNSUBSCRIBE_FIELD):
         yield finding(
             "unsubscribe.hidden",
             "error",
             "The link to unsubscribe can't be seen",
-            "It stands in a comment or in an element that is not shown.",
+            "It has no words, or stands in a comment or in an element that is not shown.",
             field="body",
         )
 
 
 def address(facts: Facts) -> tuple[Finding, ...]:
     """The sender's postal address is there, and everybody sees it."""
-    lines = facts.postal_address.strip().splitlines()
+    lines = address_lines(facts.postal_address)
     if not lines:
         return (
             finding(
@@ -90,12 +112,10 @@ def address(facts: Facts) -> tuple[Finding, ...]:
     material = facts.material
     if material is None:
         return ()
-    first = lines[0].strip()
     found = []
     for name, part in _named_parts(material):
         known = {"account": dict(material.compiled.account_fields)}
-        words = html.escape(first) if part.html else first
-        if not any(says_to_all(part, known, form) for form in (words, first)):
+        if not all(_says_line(part, known, line) for line in lines):
             found.append(
                 finding(
                     "address.missing",
@@ -110,7 +130,7 @@ def address(facts: Facts) -> tuple[Finding, ...]:
         not found
         and page is not None
         and not page.unread
-        and first.casefold() not in page.text.casefold()
+        and not all(line.casefold() in page.text.casefold() for line in lines)
         and not _prints(page.text, ADDRESS_FIELD)
     ):
         found.append(
@@ -123,6 +143,11 @@ def address(facts: Facts) -> tuple[Finding, ...]:
             )
         )
     return tuple(found)
+
+
+def _says_line(part: Compiled, known: dict[str, Any], line: str) -> bool:
+    forms = (html.escape(line), line) if part.html else (line,)
+    return any(says_to_all(part, known, form) for form in forms)
 
 
 def subject(facts: Facts) -> tuple[Finding, ...]:

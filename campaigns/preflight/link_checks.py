@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..merge_tags import MergeTags
 from .facts import Facts
 from .findings import Finding, Level
 from .markup import Link, without_tags
-from .places import MOST, bounded, find, finding, short
+from .places import MOST, Place, bounded, find, find_url, finding, short
 from .urls import Fault, Verdict, judge
 
 _LEVELS: dict[Fault, Level] = {
@@ -37,7 +37,10 @@ def links(facts: Facts) -> tuple[Finding, ...]:
     found: list[Finding] = []
     page = material.page
     targets = page.targets if page is not None else None
-    linked = page.links if page is not None else list(_links_of_text(material.compiled.text))
+    linked = list(page.links) if page is not None else []
+    if page is None or facts.sources.get("text_body", "").strip():
+        # A text part that somebody wrote has links of its own; one that was made has the page's.
+        linked += _links_of_text(material.compiled.text)
     judged = ((url, judge(url, targets=targets)) for url in dict.fromkeys(x.url for x in linked))
     found += _findings(facts, "link", judged)
     if page is not None:
@@ -90,6 +93,7 @@ def images(facts: Facts) -> tuple[Finding, ...]:
             )
         else:
             judged.append((url, judge(url)))
+    found += _images_of_this_machine(facts, judged)
     found += _findings(facts, "image", judged)
     bare = [image.src for image in page.images if image.alt is None]
     if bare:
@@ -139,9 +143,14 @@ def _finding(facts: Facts | None, kind: str, url: str, verdict: Verdict) -> Find
         f"{kind}.{verdict.fault}",
         _LEVELS[verdict.fault],
         f"{named} {verdict.what}",
-        at=find(facts.sources if facts else {}, url or _EMPTY[kind], "body", "text_body", "layout"),
+        at=_where(facts.sources if facts else {}, kind, url),
         field="body",
     )
+
+
+def _where(sources: Mapping[str, str], kind: str, url: str) -> Place:
+    fields = ("body", "text_body", "layout")
+    return find_url(sources, url, *fields) if url else find(sources, _EMPTY[kind], *fields)
 
 
 def _unreadable_links(facts: Facts, linked: list[Link]) -> Iterator[Finding]:
@@ -158,6 +167,30 @@ def _unreadable_links(facts: Facts, linked: list[Link]) -> Iterator[Finding]:
         at=find(facts.sources, empty[0].url, "body", "layout"),
         field="body",
     )
+
+
+def _images_of_this_machine(
+    facts: Facts, judged: Iterable[tuple[str, Verdict | None]]
+) -> Iterator[Finding]:
+    """While the site is tried out nothing is said of its address, but a picture that is missing
+    is seen by everybody. Otherwise the check of that address says it."""
+    if not facts.is_debug:
+        return
+    local = [
+        (url, verdict)
+        for url, verdict in judged
+        if verdict is not None and verdict.fault == "local" and _is_of_site(facts, url, verdict)
+    ]
+    for number, (url, verdict) in enumerate(local):
+        yield finding(
+            "image.local",
+            "warning",
+            f"The image {short(url)} {verdict.what}",
+            "Readers elsewhere will not see it. Put it in again once SENDONCE['BASE_URL'] is the "
+            "site's public https address.",
+            at=_where(facts.sources if number < MOST else {}, "image", url),
+            field="body",
+        )
 
 
 def _is_of_site(facts: Facts, url: str, verdict: Verdict) -> bool:

@@ -40,6 +40,11 @@ _HIDING = re.compile(
     r"|opacity\s*:\s*0(?:\.0+)?\s*(?:;|!|$))",
     re.IGNORECASE,
 )
+# As preheaders are hidden: neither of the two hides anything alone.
+_NO_HEIGHT = re.compile(
+    r"(?:^|[;\s])(?:max-)?height\s*:\s*0(?:\.0+)?(?:px|em|%|pt)?\s*(?:;|!|$)", re.IGNORECASE
+)
+_NO_OVERFLOW = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*hidden", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -112,7 +117,7 @@ class _Reader:
             page.dropped[tag] += 1
         if tag == "link" and "stylesheet" in attributes.get("rel", "").lower().split():
             page.dropped["link"] += 1
-        hides = "hidden" in attributes or bool(_HIDING.search(attributes.get("style", "")))
+        hides = "hidden" in attributes or _hides(attributes.get("style", ""))
         link = None
         if tag in ("a", "area") and "href" in attributes:
             link = self._link(attributes["href"], hides)
@@ -180,6 +185,12 @@ class _Reader:
             self.page.images.append(Picture(src, shown))
         else:
             self.page.more += 1
+
+
+def _hides(style: str) -> bool:
+    if _HIDING.search(style):
+        return True
+    return bool(_NO_HEIGHT.search(style) and _NO_OVERFLOW.search(style))
 
 
 def read(html: str) -> Page:

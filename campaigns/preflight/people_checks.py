@@ -10,7 +10,7 @@ from subscribers.models import AttributeDefinition
 
 from .facts import Facts
 from .findings import Finding
-from .places import bounded, find, finding, people, tag
+from .places import bounded, find, find_tag, finding, people, tag
 
 Kind = AttributeDefinition.Kind
 
@@ -44,7 +44,7 @@ def _unknown(facts: Facts) -> Iterator[Finding]:
         near = get_close_matches(name, sorted(known), n=1, cutoff=0.7)
         hint = f"Did you mean {tag(near[0])}?" if near else "Look for a slip in its name."
         is_bare = name in facts.material.bare
-        where = find(facts.sources, name, *_WRITTEN_IN)
+        where = find_tag(facts.sources, name, *_WRITTEN_IN)
         yield finding(
             "fields.unknown",
             "error" if is_bare else "warning",
@@ -78,7 +78,7 @@ def _lacking(facts: Facts) -> Iterator[Finding]:
         if counts.lacking.get(name) and not _is_unknown(facts, name)
     }
     for name, count in sorted(lacking.items(), key=lambda pair: (-pair[1], pair[0])):
-        where = find(facts.sources, name, *_WRITTEN_IN)
+        where = find_tag(facts.sources, name, *_WRITTEN_IN)
         lack = "lacks" if count == 1 else "lack"
         yield finding(
             "fields.missing",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..sandbox import SandboxError, tags
 from .findings import Finding, Level
 
 #: Findings of one check that are shown; beyond them it says how many more there are.
@@ -29,9 +31,45 @@ def find(sources: Mapping[str, str], needle: str, *fields: str) -> Place:
         for form in dict.fromkeys((needle, html.escape(needle), html.escape(needle, quote=False))):
             at = source.find(form) if form else -1
             if at >= 0:
-                line_start = source.rfind("\n", 0, at) + 1
-                return Place(field, source.count("\n", 0, at) + 1, at - line_start + 1)
+                return _place(field, source, at)
     return Place()
+
+
+def find_tag(sources: Mapping[str, str], name: str, *fields: str) -> Place:
+    """The first tag that names a merge field, in these fields; not the word in a sentence."""
+    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w.])")
+    for field in fields:
+        source = sources.get(field, "")
+        try:
+            spans = list(tags(source))
+        except SandboxError:
+            continue
+        for start, end in spans:
+            if not source.startswith("{#", start) and word.search(source, start, end):
+                return _place(field, source, start)
+    return Place()
+
+
+def find_url(sources: Mapping[str, str], url: str, *fields: str) -> Place:
+    """The first place where a URL stands alone: as an attribute's value, in a Markdown link or as
+    a word. Where it does not, the first place of its characters."""
+    forms = dict.fromkeys((url, html.escape(url), html.escape(url, quote=False)))
+    for field in fields:
+        source = sources.get(field, "")
+        ends = [
+            at
+            for form in filter(None, forms)
+            for opens, closes in (('"', '"'), ("'", "'"), ("(", ")"), ("<", ">"), (" ", " "))
+            if (at := source.find(f"{opens}{form}{closes}")) >= 0
+        ]
+        if ends:
+            return _place(field, source, min(ends) + 1)
+    return find(sources, url, *fields)
+
+
+def _place(field: str, source: str, at: int) -> Place:
+    line_start = source.rfind("\n", 0, at) + 1
+    return Place(field, source.count("\n", 0, at) + 1, at - line_start + 1)
 
 
 #: Nowhere in particular.

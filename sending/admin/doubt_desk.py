@@ -19,7 +19,14 @@ from campaigns.models import Campaign
 from subscribers.scoping import account_ids, as_id, visible
 
 from .. import doubt, doubt_decisions, doubt_desk
-from ..doubt_advice import BRIEF_FATES, EVIDENCE, FATES, consequences, reason_meaning, reason_name
+from ..doubt_advice import (
+    BRIEF_FATES,
+    consequences,
+    evidence_words,
+    fate_words,
+    reason_meaning,
+    reason_name,
+)
 from ..models import Send
 from ..status import database_time
 from .pages import OperatingPages
@@ -103,7 +110,7 @@ class DoubtDesk(OperatingPages):
         single = doubt_desk.single_messages(accounts, now) if before is None else None
         found = [*([single] if single else []), *doubt_desk.overview(ids, now)]
         context = {
-            "doubts": [_shown(one) for one in found],
+            "doubts": [_shown(one, self.has_resolve_permission(request)) for one in found],
             "next": ids[-1] if more else None,
             "before": before,
             "may_resolve": self.has_resolve_permission(request),
@@ -119,7 +126,8 @@ class DoubtDesk(OperatingPages):
             about = doubt_desk.single_messages(account_ids(request), now)
         else:
             about = next(iter(doubt_desk.overview([scope.campaign.pk], now)), None)
-        shown = _shown(about) if about is not None else None
+        may_resolve = self.has_resolve_permission(request)
+        shown = _shown(about, may_resolve) if about is not None else None
         context = {
             "scope": scope,
             "about": shown,
@@ -127,7 +135,7 @@ class DoubtDesk(OperatingPages):
             "rows": [_row(row) for row in rows],
             "after": after,
             "next": more,
-            "may_resolve": self.has_resolve_permission(request),
+            "may_resolve": may_resolve,
             "zone": scope.zone,
         }
         title = f"In doubt: {Truncator(scope.name).chars(80)}"
@@ -260,8 +268,8 @@ def _moment(raw: str) -> datetime | None:
     return found if timezone.is_aware(found) else None
 
 
-def _shown(one: doubt_desk.Doubtful) -> dict[str, Any]:
-    """A campaign's doubt as the templates show it."""
+def _shown(one: doubt_desk.Doubtful, may_resolve: bool) -> dict[str, Any]:
+    """A campaign's doubt as the templates show it to somebody who decides, or only looks."""
     campaign = one.campaign
     canceled = campaign is not None and campaign.status == Campaign.Status.CANCELED
     return {
@@ -282,9 +290,9 @@ def _shown(one: doubt_desk.Doubtful) -> dict[str, Any]:
                 "since": group.since,
                 "latest": group.latest,
                 "transport": group.transport,
-                "fate": FATES[group.fate],
+                "fate": fate_words(group.fate, may_resolve),
                 "until": group.until,
-                "evidence": EVIDENCE[group.transport.tells],
+                "evidence": evidence_words(group.transport.tells, may_resolve),
                 "advice": group.advice,
                 "likely": LABELS.get(group.advice.likely, ""),
             }
@@ -295,10 +303,13 @@ def _shown(one: doubt_desk.Doubtful) -> dict[str, Any]:
 
 def _row(row: doubt_desk.Row) -> dict[str, Any]:
     send: Send = row.send
+    name = reason_name(send.reason)
+    # What a library says of a lost connection is often just that.
+    repeats = row.answer.strip().rstrip(".").lower() == name.lower()
     return {
         "send": send,
-        "reason": reason_name(send.reason),
-        "answer": row.answer,
+        "reason": name,
+        "answer": "" if repeats else row.answer,
         "transport": row.transport,
         "harmless": row.harmless,
         "fate": BRIEF_FATES[row.fate],

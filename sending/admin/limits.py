@@ -36,7 +36,8 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
 
     ``lift_title``: what it is in words; ``lift_warning``: what lifting it does; ``lift_done``:
     what is said afterwards; ``lift_tried``: what is said when the row is still there;
-    ``lift_back``: the page that is shown then.
+    ``lift_back``: the page that is shown then; ``lift_more``: a page with more about it, and what
+    that is called.
     """
 
     change_form_template = "admin/sendonce_sending/lift/change_form.html"
@@ -47,6 +48,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     lift_done = ""
     lift_tried = ""
     lift_back = "changelist"
+    lift_more: tuple[str, str] | None = None
 
     def is_shared(self, obj: Any) -> bool:
         """Whether it holds back others' mail too: one tenant's staff do not lift it. Unless a
@@ -80,6 +82,10 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
         obj: Any = None,
     ) -> HttpResponse:
         context["show_delete"] = False
+        if self.lift_more is not None:
+            page, label = self.lift_more
+            more = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+            context["lift_more"] = (reverse(more, current_app=self.admin_site.name), label)
         if obj is not None and self.has_delete_permission(request, obj):
             name = f"admin:{self.opts.app_label}_{self.opts.model_name}_delete"
             args = [quote(obj.pk)]
@@ -117,9 +123,10 @@ class TransportPauseAdmin(Transports, Liftable):
     sortable_by = ()
     fieldsets = (
         (None, {"fields": ("alias", "whose", "trouble", "reason", "lifted_by")}),
-        ("Tries", {"fields": ("since", "tries", "next_try", "stage", "code")}),
+        ("Tries", {"fields": ("began", "tries", "next_try", "stage", "code")}),
     )
     lift_back = "overview"
+    lift_more = ("overview", "Transports and brakes")
     lift_title = "Takes no mail now"
     lift_button = "Lift the pause"
     lift_warning = (

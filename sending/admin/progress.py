@@ -8,7 +8,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import path
 
+from campaigns.admin.verb_words import happens_next, is_waiting
 from campaigns.models import Campaign
+from subscribers.scoping import account_ids
 
 from ..answers import said
 from ..charts import stack
@@ -75,9 +77,17 @@ class ProgressPages(CampaignPages):
                 **self.campaign_context(request, campaign),
                 "title": "Progress",
                 "progress": found,
-                "next": WHAT_HAPPENS[Status(campaign.status)],
+                "next": happens_next(
+                    WHAT_HAPPENS,
+                    campaign.status,
+                    waits=found.waits,
+                    in_doubt=found.counts["in_doubt"],
+                ),
+                "waits_now": is_waiting(campaign.status, found.waits),
                 "verbs": self.verbs(request, campaign),
-                "sees_workers": request.user.has_perm("sendonce_sending.view_worker"),
+                # Senders serve all accounts: where they run, and what one waits for, is not told
+                # to the staff of one.
+                "sees_workers": account_ids(request) is None,
                 **in_words(found),
                 "poll_url": self.url_if_any(self._page_name("progress_state"), campaign.pk)
                 if found.moving
@@ -91,6 +101,7 @@ class ProgressPages(CampaignPages):
 def in_words(found: Progress) -> dict[str, Any]:
     """What the page tells, as its template reads it."""
     now = found.now
+    handed = sum(worker.rate for worker in found.workers)
     return {
         "bar": stack([(line.status, line.number) for line in found.lines]),
         "lines": [(line, share_words(line.share)) for line in found.shown],
@@ -124,6 +135,7 @@ def in_words(found: Progress) -> dict[str, Any]:
         ],
         "limits": [_limit(fact) for fact in found.limits],
         "alive": sum(worker.state == "alive" for worker in found.workers),
+        "senders_rate": _rate(Rate(handed, 1)) if handed else "",
         "workers": [
             (worker, ago(worker.seen, now), _rate(Rate(worker.rate, 1)) if worker.rate else "-")
             for worker in found.workers

@@ -6,6 +6,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -14,13 +16,20 @@ from django.utils import timezone
 from campaigns.models import Campaign
 from subscribers.admin import AddressSearch, StyledMedia
 from subscribers.admin.confirming import confirmation
-from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, ScopedFilter
+from subscribers.scoping import (
+    AccountFilter,
+    ReadOnly,
+    ScopedAdmin,
+    ScopedFilter,
+    account_ids,
+    as_id,
+)
 
 from .. import doubt, doubt_decisions, waits
 from ..answers import said
 from ..models import DeliveryEvent, Send
 from ..wording import doubt_words, kind_words, reason_words, words
-from . import archive
+from . import archive, send_lists
 from .doubt_desk import DoubtDesk
 from .progress import ProgressPages
 from .report import ReportPages
@@ -42,6 +51,13 @@ class CampaignFilter(ScopedFilter):
     def label(self, row: Any) -> str:
         return str(row)
 
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        found = as_id(self.value())
+        if found is None:
+            return super().queryset(request, queryset)
+        # Equal, in words that leave the order to the index: see ``send_lists``.
+        return queryset.filter(campaign_id__gte=found, campaign_id__lte=found)
+
 
 @admin.register(Send)
 class SendAdmin(
@@ -61,8 +77,10 @@ class SendAdmin(
     list_display = ("recipient", "status", "brief_answer", "campaign_name", "moment")
     list_select_related = ("campaign",)
     list_filter = ("status", CampaignFilter, AccountFilter)
-    # By the id alone: no other order has an index, and there may be tens of millions.
+    # No other order has an index, and there may be tens of millions.
+    ordering = send_lists.ORDERING
     sortable_by = ()
+    paginator = send_lists.RunsPaginator
     search_fields = ("email_lower__startswith", "job_id__exact")
     search_help_text = "The beginning of an address, or a job id."
     actions = ("send_again", "treat_as_sent")
@@ -97,9 +115,44 @@ class SendAdmin(
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         found = super().get_queryset(request).defer("context", "frozen")
-        # The few that wait are found by their queue; by the status alone it reads all that ended.
+        # The few are found by their queue; by the status alone it reads all that was sent.
         queue = Send.QUEUE_OF.get(request.GET.get("status__exact", ""))
         return found if queue is None else found.filter(queue=queue)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Without the sender for staff of accounts: its host is not theirs to know."""
+        shown = super().get_fieldsets(request, obj)
+        if account_ids(request) is None:
+            return shown
+        return [
+            (name, {**options, "fields": [one for one in options["fields"] if one != "worker"]})
+            for name, options in shown
+        ]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return send_lists.RunsChangeList
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        # What is no job id is looked for in one index, and not in two and the rows.
+        term = request.GET.get("q", "")
+        return self.search_fields if ":" in term else self.search_fields[:1]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if search_term.strip():
+            every = super().get_search_results(request, Send.objects.order_by(), search_term)[0]
+            send_lists.note_few(request, every)
+        return super().get_search_results(request, queryset, search_term)
+
+    def get_paginator(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> Paginator[Any]:
+        made = super().get_paginator(request, queryset, *args, **kwargs)
+        # A send's history is paged by it, too.
+        if isinstance(made, send_lists.RunsPaginator) and queryset.model is Send:
+            made.scope = send_lists.scope(request)
+        return made
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         archive.tell(self, request)

@@ -45,6 +45,7 @@ class CampaignPages(admin.ModelAdmin):
             "zone": ZoneInfo(campaign.account.timezone),
             "subtitle": str(campaign),
             "media": self.media,
+            "may_resolve": request.user.has_perm(f"{self.opts.app_label}.resolve_doubt"),
             **self.campaign_urls(campaign),
         }
 

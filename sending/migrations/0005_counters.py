@@ -24,8 +24,10 @@ WHAT = [(0, "rows"), (1, "events"), (2, "events that are gone")]
 HOUR = "date_bin('1 hour', {}, timestamptz '1970-01-01 00:00:00+00')"
 NOW = HOUR.format("clock_timestamp()")
 
+# Found by whoever loads rows with an empty search path, too (``pg_restore``).
 COUNT_ROWS = f"""
-CREATE FUNCTION sendonce_count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION sendonce_count_rows() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO sendonce_sending_ledgerchange
@@ -64,7 +66,7 @@ OF_CAMPAIGN = """
         WHERE s.campaign_id IS NOT NULL"""
 COUNT_EVENTS = f"""
 CREATE FUNCTION sendonce_count_events() RETURNS trigger LANGUAGE plpgsql
-SET enable_seqscan = off AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
         INSERT INTO sendonce_sending_ledgerchange
@@ -99,7 +101,8 @@ END $$
 # table meanwhile, and the lock keeps those out who roll changes up. Events are forgotten without a
 # trace: whoever truncates does not want to know.
 TRUNCATED = f"""
-CREATE FUNCTION sendonce_count_anew() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION sendonce_count_anew() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(1396919892, 1);
     IF TG_TABLE_NAME = 'sendonce_sending_deliveryevent' THEN
@@ -211,6 +214,9 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # Behind its locks it reads what was committed before they were given, whatever is usual in
+        # the host's transactions.
+        migrations.RunSQL("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", migrations.RunSQL.noop),
         # Before the column, which writes the table and all its indexes anew.
         migrations.RemoveIndex(model_name="send", name="sendonce_send_claim"),
         migrations.RemoveIndex(model_name="send", name="sendonce_send_due"),
@@ -227,6 +233,10 @@ class Migration(migrations.Migration):
                     When(status="claimed", then=Value(3)),
                     When(status="sending", then=Value(3)),
                     When(status="in_doubt", then=Value(4)),
+                    When(status="bounced", then=Value(5)),
+                    When(status="failed", then=Value(6)),
+                    When(status="suppressed", then=Value(7)),
+                    When(status="canceled", then=Value(8)),
                 ),
                 output_field=models.SmallIntegerField(null=True),
             ),

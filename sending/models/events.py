@@ -12,6 +12,11 @@ from subscribers.models import Account
 
 from .sends import Send
 
+#: Kinds of events that tell of something wrong with a message on its way.
+TROUBLE = (
+    "bounced", "failed", "in_doubt", "retry", "hard_bounce", "soft_bounce", "rejected", "deferred"
+)  # fmt: skip
+
 
 class DeliveryEvent(models.Model):
     """Something that happened to a send. Append-only; every non-success leaves one."""
@@ -42,6 +47,13 @@ class DeliveryEvent(models.Model):
             # One account's list, latest first: all that its staff see of a table that providers
             # fill with every delivery.
             models.Index(fields=["account", "-id"], name="sendonce_event_account"),
+            # ... and of those the ones that tell of trouble, for the page of a campaign's progress:
+            # beside a million deliveries they are not to be searched for.
+            models.Index(
+                fields=["account", "-id"],
+                condition=Q(kind__in=TROUBLE),
+                name="sendonce_event_trouble",
+            ),
         ]
 
     def __str__(self) -> str:

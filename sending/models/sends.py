@@ -57,13 +57,18 @@ class Send(models.Model):
         CANCELED = "canceled", "canceled"
 
     class Queue(models.IntegerChoices):
-        """Which of the queues of the indexes below a row stands in; none once it has ended."""
+        """Which of the queues of the indexes below a row stands in; none once it was sent."""
 
         QUEUED = 1, "queued"
         RETRY = 2, "retry"
         #: Claimed or sending: one queue, so that a hand-over changes nothing that is indexed.
         IN_FLIGHT = 3, "in flight"
         IN_DOUBT = 4, "in doubt"
+        # No queues, but for whom they are lists as short as one. From here on nothing is open.
+        BOUNCED = 5, "bounced"
+        FAILED = 6, "failed"
+        SUPPRESSED = 7, "suppressed"
+        CANCELED = 8, "canceled"
 
     #: The queue of a status that has one.
     QUEUE_OF: ClassVar[dict[str, Queue]] = {
@@ -72,6 +77,10 @@ class Send(models.Model):
         Status.CLAIMED: Queue.IN_FLIGHT,
         Status.SENDING: Queue.IN_FLIGHT,
         Status.IN_DOUBT: Queue.IN_DOUBT,
+        Status.BOUNCED: Queue.BOUNCED,
+        Status.FAILED: Queue.FAILED,
+        Status.SUPPRESSED: Queue.SUPPRESSED,
+        Status.CANCELED: Queue.CANCELED,
     }
 
     account = models.ForeignKey(Account, models.PROTECT, related_name="sends", db_index=False)
@@ -257,6 +266,18 @@ class Send(models.Model):
                 fields=["campaign", "id"],
                 condition=Q(queue=4),
                 name="sendonce_send_in_doubt",
+            ),
+            # Lists of a campaign's rows that ended, but were not sent: the few among the many.
+            models.Index(
+                fields=["campaign", "queue", "id"],
+                condition=Q(queue__gte=5),
+                name="sendonce_send_ended",
+            ),
+            # Lists of an account's messages without a campaign.
+            models.Index(
+                fields=["account", "id"],
+                condition=Q(campaign__isnull=True),
+                name="sendonce_send_single",
             ),
             # Tracking events of providers that give no metadata back.
             models.Index(

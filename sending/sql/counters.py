@@ -26,6 +26,13 @@ SELECT c.audience, n.status, sum(n.number)::bigint
 FROM {CAMPAIGN} c LEFT JOIN {COUNTED} ON n.what = 0
 WHERE c.id = %(campaign)s GROUP BY c.audience, n.status"""
 
+# The same with its reasons, for pages. One statement: also where a host has put the request into a
+# transaction of its own, audience and rows are of one moment.
+WITH_CAMPAIGN = f"""
+SELECT c.audience, c.built_at IS NOT NULL, n.status, n.reason, sum(n.number)::bigint
+FROM {CAMPAIGN} c LEFT JOIN {COUNTED} ON n.what = 0
+WHERE c.id = %(campaign)s GROUP BY c.audience, c.built_at, n.status, n.reason"""
+
 BY_HOUR = f"""
 SELECT n.hour, n.status, n.reason, sum(n.number)::bigint FROM {COUNTED} WHERE n.what = 0
 GROUP BY n.hour, n.status, n.reason HAVING sum(n.number) <> 0
@@ -49,7 +56,8 @@ WITH taken AS (
     RETURNING t.campaign_id, t.what, t.status, t.reason, t.hour, t.number
 ), added AS (
     INSERT INTO {LEDGER_COUNT} AS c (campaign_id, what, status, reason, hour, number)
-    SELECT campaign_id, what, status, reason, hour, sum(number) FROM taken
+    SELECT campaign_id, what, status, reason, hour, sum(number) FROM taken t
+    WHERE EXISTS (SELECT 1 FROM {CAMPAIGN} c WHERE c.id = t.campaign_id)
     GROUP BY campaign_id, what, status, reason, hour HAVING sum(number) <> 0
     ORDER BY campaign_id, what, status, reason, hour
     ON CONFLICT (campaign_id, what, status, reason, hour)

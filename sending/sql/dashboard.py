@@ -3,7 +3,7 @@ a campaign's rows but a bounded number."""
 
 from __future__ import annotations
 
-from .tables import CAMPAIGN, IN_DOUBT, LEDGER_CHANGE, LEDGER_COUNT, SEND, WORKER
+from .tables import ACCOUNT, CAMPAIGN, IN_DOUBT, LEDGER_CHANGE, LEDGER_COUNT, SEND, WORKER
 
 # By the counters; see counters.TOTALS.
 TOTALS = f"""
@@ -30,11 +30,11 @@ SELECT clock_timestamp(), EXISTS (SELECT 1 FROM {WORKER} w
     WHERE w.ended IS NULL AND w.seen >= clock_timestamp() - %(within)s)"""
 
 # Rows that are held for evidence or a person, by campaign, latest first; see
-# doubt_desk.CAMPAIGNS_IN_DOUBT. NULL: the messages of no campaign.
+# doubt_desk.CAMPAIGNS_IN_DOUBT. NULL: the messages of no campaign. What others wait for, or what
+# settles itself, is left out before anything is limited: it must not hide what is held.
 _HELD = f"""
-    SELECT count(*) AS n FROM (SELECT 1 FROM (SELECT s.settle_at, s.account_id FROM {SEND} s
-        WHERE {IN_DOUBT} AND {{which}} ORDER BY s.id LIMIT %(most)s) o
-    WHERE o.settle_at IS NULL {{and_}}) held"""
+    SELECT count(*) AS n FROM (SELECT 1 FROM {SEND} s
+        WHERE {IN_DOUBT} AND {{which}} AND s.settle_at IS NULL LIMIT %(most)s) held"""
 HELD = f"""
 WITH RECURSIVE found (id) AS (
     (SELECT s.campaign_id FROM {SEND} s WHERE {IN_DOUBT} AND s.campaign_id IS NOT NULL
@@ -45,18 +45,21 @@ WITH RECURSIVE found (id) AS (
             ORDER BY s.campaign_id DESC LIMIT 1)
     FROM found f WHERE f.id IS NOT NULL
 ), seen AS (
-    SELECT c.id, c.name FROM found f JOIN {CAMPAIGN} c ON c.id = f.id
-    WHERE %(accounts)s::bigint[] IS NULL OR c.account_id = ANY(%(accounts)s::bigint[])
+    SELECT c.id, c.name, c.account_id FROM found f JOIN {CAMPAIGN} c ON c.id = f.id
+    WHERE (%(accounts)s::bigint[] IS NULL OR c.account_id = ANY(%(accounts)s::bigint[]))
+      AND EXISTS (SELECT 1 FROM {SEND} s
+        WHERE {IN_DOUBT} AND s.campaign_id = c.id AND s.settle_at IS NULL)
     ORDER BY c.id DESC LIMIT %(campaigns)s
 )
 SELECT * FROM (
-    SELECT c.id, c.name, h.n FROM seen c
-    CROSS JOIN LATERAL ({_HELD.format(which="s.campaign_id = c.id", and_="")}) h
+    SELECT c.id, c.name, h.n, a.name AS account FROM seen c
+    JOIN {ACCOUNT} a ON a.id = c.account_id
+    CROSS JOIN LATERAL ({_HELD.format(which="s.campaign_id = c.id")}) h
     UNION ALL
-    SELECT NULL, '', h.n FROM ({
+    SELECT NULL, '', h.n, '' FROM ({
     _HELD.format(
-        which="s.campaign_id IS NULL",
-        and_="AND (%(accounts)s::bigint[] IS NULL OR o.account_id = ANY(%(accounts)s::bigint[]))",
+        which="s.campaign_id IS NULL AND (%(accounts)s::bigint[] IS NULL"
+        " OR s.account_id = ANY(%(accounts)s::bigint[]))",
     )
 }) h) t
 WHERE t.n > 0 ORDER BY t.id DESC NULLS LAST"""

@@ -12,6 +12,7 @@ ERRORS = "errors"
 # with the probes (TAKE_PROBES), or forty lanes that fail at once would make it the longest.
 # A pause for errors in a row stays one until a message has gone through, whatever else happens to
 # a probe of it: with any other stage a session that opens would lift it.
+# Whose insert made the row sees that no transaction has locked it (xmax).
 PAUSE_ACCOUNT = f"""
 INSERT INTO {PAUSE} AS t (alias, account_id, stage, code, reason, since, failures, probe_at)
 VALUES (%(alias)s, %(account)s, %(stage)s, %(code)s, %(reason)s, clock_timestamp(), 1,
@@ -19,7 +20,7 @@ VALUES (%(alias)s, %(account)s, %(stage)s, %(code)s, %(reason)s, clock_timestamp
 ON CONFLICT (alias, account_id) DO UPDATE SET
     stage = CASE WHEN t.stage = '{ERRORS}' THEN t.stage ELSE excluded.stage END,
     code = excluded.code, reason = excluded.reason
-RETURNING t.failures"""
+RETURNING t.failures, t.xmax = 0"""
 
 PAUSE_ALIAS = PAUSE_ACCOUNT.replace(
     "ON CONFLICT (alias, account_id)", "ON CONFLICT (alias) WHERE account_id IS NULL"

@@ -26,6 +26,7 @@ class AccountAdmin(StyledMedia, ScopedAdmin):
     form = AccountForm
     list_display = ("name", "slug", "from_email", "timezone", "transport", "in_doubt_policy")
     search_fields = ("name__istartswith", "slug__startswith")
+    search_help_text = "The beginning of a name or a slug."
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
         (None, {"fields": ("name", "slug", "members", "notices")}),

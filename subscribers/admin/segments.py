@@ -61,6 +61,7 @@ class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
     list_select_related = ("account",)
     list_filter = (AccountFilter,)
     search_fields = ("name__istartswith", "slug__startswith")
+    search_help_text = "The beginning of a name or a slug."
     autocomplete_fields = ("account",)
     prepopulated_fields = {"slug": ("name",)}
     readonly_fields = ("created",)

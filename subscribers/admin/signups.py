@@ -38,6 +38,7 @@ class SignupFormAdmin(StyledMedia, ScopedAdmin):
     list_select_related = ("account",)
     list_filter = ("is_open", AccountFilter)
     search_fields = ("name__istartswith", "slug__startswith")
+    search_help_text = "The beginning of a name or a slug."
     prepopulated_fields = {"slug": ("name",)}
     choose_account_template = "admin/sendonce_subscribers/choose_account.html"
     formfield_overrides = {models.URLField: {"assume_scheme": "https"}}

@@ -100,8 +100,20 @@ def outcome(report: ImportReport) -> list[tuple[str, int, str]]:
         ("updated", report.updated, "known people of whom something changed, or who joined"),
         ("unchanged", report.unchanged, "known people; the file says nothing new of them"),
         ("unsubscribed", report.unsubscribed, "had left for good, and stay so"),
-        ("repeated", report.duplicates, "rows whose address comes again; the last one counts"),
-        ("not taken", report.rejected, "rows with an error, listed below"),
+        (
+            "repeated",
+            report.duplicates,
+            "a row whose address comes again; the last one counts"
+            if report.duplicates == 1
+            else "rows whose address comes again; the last one counts",
+        ),
+        (
+            "not taken",
+            report.rejected,
+            "a row with an error, listed below"
+            if report.rejected == 1
+            else "rows with an error, listed below",
+        ),
     )
     return [row for row in rows if row[1]]
 

@@ -29,4 +29,26 @@ class Migration(migrations.Migration):
                 help_text="The approver of a campaign may not be its author, nor who edited it last.",
             ),
         ),
+        migrations.AlterField(
+            model_name="account",
+            name="postal_address",
+            field=models.TextField(
+                blank=True,
+                help_text="Print it where you want it with {{ account.postal_address }}; a campaign that does not show it gets a footer that does. Most countries require it, and without it no campaign can be approved.",
+            ),
+        ),
+        migrations.AlterField(
+            model_name="account",
+            name="in_doubt_policy",
+            field=models.CharField(
+                choices=[
+                    ("hold", "hold until evidence or a person decides"),
+                    ("resend", "send again after the wait (may send twice)"),
+                    ("assume_sent", "treat as sent after the wait (may lose one)"),
+                ],
+                default="hold",
+                help_text="What becomes of a message of which nobody knows whether it was sent, since the answer was lost. Sent again, somebody may get it twice; treated as sent, somebody may get none; held, neither happens by itself.",
+                max_length=20,
+            ),
+        ),
     ]

@@ -34,14 +34,22 @@ class Account(models.Model):
     )
     reply_to = models.EmailField(max_length=320, blank=True)
     postal_address = models.TextField(
-        blank=True, help_text="Shown in every message; most countries require it."
+        blank=True,
+        help_text="Print it where you want it with {{ account.postal_address }}; a campaign that "
+        "does not show it gets a footer that does. Most countries require it, and without it no "
+        "campaign can be approved.",
     )
     timezone = models.CharField(max_length=64, default="UTC", validators=[validate_timezone])
     transport = models.CharField(
         max_length=50, default="default", help_text="An alias of SENDONCE['TRANSPORTS']."
     )
     in_doubt_policy = models.CharField(
-        max_length=20, choices=DoubtPolicy.choices, default=DoubtPolicy.HOLD
+        max_length=20,
+        choices=DoubtPolicy.choices,
+        default=DoubtPolicy.HOLD,
+        help_text="What becomes of a message of which nobody knows whether it was sent, since the "
+        "answer was lost. Sent again, somebody may get it twice; treated as sent, somebody may get "
+        "none; held, neither happens by itself.",
     )
     second_approver = models.BooleanField(
         default=False,

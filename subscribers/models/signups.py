@@ -137,6 +137,8 @@ class Signup(models.Model):
         ordering: ClassVar = ["-id"]
         indexes: ClassVar = [
             models.Index(fields=["account", "email_lower"], name="sendonce_signup_address"),
+            # One account's list, latest first.
+            models.Index(fields=["account", "-id"], name="sendonce_signup_account"),
             # An import asks which of its addresses were given up.
             models.Index(
                 fields=["account", "former_lower"],
@@ -169,6 +171,9 @@ class SignupAttempt(models.Model):
             models.Index(fields=["address_hash", "at"], name="sendonce_attempt_address"),
             models.Index(fields=["network", "at"], name="sendonce_attempt_network"),
             models.Index(fields=["at"], name="sendonce_attempt_at"),
+            # Lists of one account and of one outcome, latest first.
+            models.Index(fields=["account", "-id"], name="sendonce_attempt_account"),
+            models.Index(fields=["outcome", "-id"], name="sendonce_attempt_outcome"),
         ]
 
     def __str__(self) -> str:

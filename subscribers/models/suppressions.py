@@ -80,6 +80,11 @@ class Suppression(models.Model):
                 name="sendonce_suppression_identity",
             ),
         ]
+        indexes: ClassVar = [
+            # Lists of one account and of one reason, latest first.
+            models.Index(fields=["account", "-id"], name="sendonce_suppression_list"),
+            models.Index(fields=["reason", "-id"], name="sendonce_suppression_reason"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.email or 'erased person'}: {self.get_reason_display()}"

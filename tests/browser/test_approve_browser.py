@@ -131,7 +131,7 @@ def test_approving_by_keyboard_alone(open_page: Callable[..., Page], campaign: C
     page.keyboard.press("Space")
     tab_to("approve")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Spring catalogue: approved. It starts at once.")).to_be_visible()
+    expect(page.get_by_text("Spring catalogue: approved. It starts as soon as")).to_be_visible()
     assert status_of(campaign) == Status.APPROVED
 
 

@@ -14,6 +14,7 @@ from subscribers.models import AttributeDefinition
 from tests.db.pictures import png
 from tests.factories import (
     AttributeDefinitionFactory,
+    CampaignFactory,
     ImageFactory,
     LayoutFactory,
     SegmentFactory,
@@ -92,7 +93,7 @@ def test_from_a_layout_and_a_picture_to_a_copy(
     page.goto(page_of(Campaign, "add"))
     page.get_by_label("Name:", exact=True).fill("Spring")
     page.get_by_label("Subject:").fill("Hello")
-    page.get_by_label("Layout:").select_option(label="House style (HTML (for HTML and Markdown))")
+    page.get_by_label("Layout:").select_option(label="House style, HTML (for HTML and Markdown)")
     body = page.get_by_label("Body:", exact=True)
     body.fill("<p>\n{% block nope %}{% endblock %}</p>")
     page.get_by_label("Readers").first.check()
@@ -130,6 +131,40 @@ def test_from_a_layout_and_a_picture_to_a_copy(
     expect(page.get_by_text("Spring: copied into this draft.")).to_be_visible()
     expect(page.get_by_label("Name:", exact=True)).to_have_value("Copy of Spring")
     assert Campaign.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "selected"),
+    [
+        ("?line=2&column=4#id_body", "href='http://localhost/x'>y</a>"),
+        ("?line=1&column=3#id_subject", "there"),
+        ("?line=999&column=1#id_body", ""),
+        ("?line=x&column=1#id_body", ""),
+        ("#id_body", ""),
+        ("?line=1&column=1#id_layout", None),
+    ],
+)
+def test_a_finding_s_link_selects_its_place(
+    open_page: Callable[..., Page], segment: Any, place: str, selected: str | None
+) -> None:
+    many = "\n".join(f"<p>{number}</p>" for number in range(200))
+    campaign = CampaignFactory.create(
+        account=segment.account,
+        segments=[segment],
+        subject="\N{PARTY POPPER} there",
+        body=f"<p>One</p>\n<a href='http://localhost/x'>y</a>\n{many}",
+    )
+    page = open_page(StaffFactory.create(superuser=True))
+    page.goto(f"{page_of(Campaign, 'change', campaign.pk)}{place}")
+    page.wait_for_load_state("networkidle")
+    held = page.evaluate(
+        """() => { const at = document.activeElement;
+        return ["body", "subject"].includes(at.name)
+          ? at.value.slice(at.selectionStart, at.selectionEnd) : null; }"""
+    )
+    assert held == selected
+    if selected:
+        assert "?" not in page.url
 
 
 def test_tab_leaves_the_body_and_the_keyboard_reaches_the_fields(

@@ -223,6 +223,24 @@ def test_a_new_campaign_is_seen_before_it_is_saved(
     assert Campaign.objects.count() == 1
 
 
+def test_nothing_is_missing_before_somebody_writes(
+    open_page: Callable[..., Page], campaign: Campaign
+) -> None:
+    page = open_page(StaffFactory.create(superuser=True))
+    page.goto(f"{at('add')}?account={campaign.account_id}")
+    live = page.locator("#sendonce-live")
+    told = live.get_by_role("status")
+    expect(live.get_by_text("as soon as there is something in the body")).to_be_visible()
+    page.get_by_label("Name:", exact=True).press_sequentially("Spring")
+    page.wait_for_timeout(600)
+    expect(told).to_be_empty()
+    page.get_by_label("Subject:").fill("Hello")
+    page.locator("#id_body").fill("<p>Hello</p>")
+    expect(live.get_by_text("subject: Hello")).to_be_visible()
+    page.locator("#id_body").fill("")
+    expect(told).to_contain_text("Body: This must not be empty.")
+
+
 def test_nothing_of_a_mail_runs_or_leaves_its_frame(hostile_page: Page, campaign: Campaign) -> None:
     page = hostile_page
     page.goto(at("preview", campaign.pk))

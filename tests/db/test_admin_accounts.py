@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from decimal import Decimal
 from typing import Any
 
@@ -214,3 +215,10 @@ def test_what_is_no_domain_is_refused(account: Account, typed: str) -> None:
     assert "is no domain name" in str(errors(answer)["other_domains"])
     account.refresh_from_db()
     assert account.other_domains == []
+
+
+def test_the_form_says_what_an_address_and_the_policy_for_doubt_decide(account: Account) -> None:
+    client, _ = member_client(account)
+    page = html.unescape(client.get(url(Account, "change", account.pk)).content.decode())
+    assert "Print it where you want it with {{ account.postal_address }}; a campaign" in page
+    assert "Sent again, somebody may get it twice" in page

@@ -25,6 +25,7 @@ from tests.factories import (
     StaffFactory,
     SubscriberFactory,
     SuppressionFactory,
+    WorkerFactory,
 )
 
 from . import campaign_pages
@@ -95,6 +96,19 @@ def test_approving_at_once(boss: Client, campaign: Campaign) -> None:
     assert campaign.scheduled_for <= timezone.now()
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.change_message) == (str(campaign.pk), "Approved.")
+
+
+def test_without_a_sender_nobody_is_told_that_it_starts_at_once(
+    boss: Client, campaign: Campaign
+) -> None:
+    page, nobody = url("approve", campaign.pk), "No sender is running: nothing leaves before one"
+    assert nobody in boss.get(page).content.decode()
+    sender = WorkerFactory.create()
+    assert nobody not in boss.get(page).content.decode()
+    type(sender).objects.update(ended=timezone.now())
+    answer = boss.post(page, approval_of(boss, campaign), follow=True)
+    assert "approved. It starts as soon as a sender runs." in answer.content.decode()
+    assert status_of(campaign) == Status.APPROVED
 
 
 def test_approving_for_a_time_in_the_accounts_zone(boss: Client, campaign: Campaign) -> None:
@@ -277,7 +291,7 @@ def test_content_that_does_not_compile_can_not_be_approved(
     Campaign.objects.filter(pk=campaign.pk).update(body="{% include 'x' %}")
     page = boss.get(url("approve", campaign.pk)).content.decode()
     assert "line 1, column 1" in page
-    assert f'href="{url("change", campaign.pk)}#id_body"' in page
+    assert f'href="{url("change", campaign.pk)}?line=1&amp;column=1#id_body"' in page
     assert 'value="Approve"' not in page
     again = approval_of(boss, campaign)
     for posted in (form, again):

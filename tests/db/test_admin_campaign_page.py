@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from campaigns import hooks, lifecycle
 from campaigns.models import Campaign
+from subscribers.models import Account
 from tests.factories import CampaignFactory, SegmentFactory, SendFactory, StaffFactory
 
 from . import campaign_pages
@@ -65,6 +67,42 @@ def test_the_page_of_a_campaign_tells_its_approvals(boss: Client, campaign: Camp
     content = reverse("admin:sendonce_campaigns_content_change", args=[campaign.content_id])
     assert campaign.approved_digest[:8] in page
     assert f'href="{content}"' in page
+
+
+def test_the_approval_of_a_canceled_campaign_does_not_stand(
+    boss: Client, campaign: Campaign
+) -> None:
+    listed = reverse("admin:sendonce_campaigns_approval_changelist")
+    lifecycle.approve(campaign, by=None)
+    for page in (url("change", campaign.pk), listed):
+        assert ">stands</td>" in boss.get(page).content.decode()
+    lifecycle.cancel(campaign)
+    for page in (url("change", campaign.pk), listed):
+        text = boss.get(page).content.decode()
+        assert ">campaign canceled</td>" in text
+        assert ">stands</td>" not in text
+
+
+def test_who_may_not_edit_reads_its_moments_in_the_account_s_zone(campaign: Campaign) -> None:
+    Account.objects.filter(pk=campaign.account_id).update(timezone="Asia/Tokyo")
+    moment = datetime(2030, 11, 30, 15, 30, tzinfo=UTC)
+    Campaign.objects.filter(pk=campaign.pk).update(scheduled_for=moment, finish_by=None)
+    page = client_with(campaign.account, "view_campaign").get(url("change", campaign.pk))
+    shown = " ".join(page.content.decode().split())
+    assert "1 December 2030, 00:30 JST (30 November 2030, 15:30 UTC)" in shown
+    assert "Scheduled for:" in shown
+    assert "Finish by:" in shown
+    editor = client_with(campaign.account, "view_campaign", "change_campaign")
+    fields = editor.get(url("change", campaign.pk)).context["adminform"].form.fields
+    for name in ("scheduled_for", "finish_by"):
+        help_text = getattr(Campaign._meta.get_field(name), "help_text", "")
+        assert help_text in shown
+        assert fields[name].help_text == f"Time zone Asia/Tokyo. {help_text}"
+
+
+def test_the_list_groups_the_digits_of_an_audience(boss: Client) -> None:
+    CampaignFactory.create(sending=True, audience=1_234_567)
+    assert "1,234,567" in boss.get(url("changelist")).content.decode()
 
 
 def test_the_page_of_a_campaign_makes_no_query_per_segment_or_approval(

@@ -220,4 +220,4 @@ def test_the_form_offers_the_formats_of_layouts_by_name() -> None:
     layout = LayoutFactory.create(name="House")
     campaign = CampaignFactory.create(account=layout.account)
     choices = [label for _, label in CampaignForm(instance=campaign).fields["layout"].choices]  # type: ignore[attr-defined]
-    assert choices == ["None", "House (HTML (for HTML and Markdown))"]
+    assert choices == ["None", "House, HTML (for HTML and Markdown)"]

@@ -91,6 +91,8 @@ def test_a_pause_tells_its_trouble_and_what_lifts_it(
     page = superuser_client.get(url(TransportPause, "change", login.pk)).content.decode()
     assert "Correct the login in the settings" in page
     assert "the first try that works lifts the pause" in page
+    assert f'<a href="{url(TransportPause, "overview")}">Transports and brakes</a>' in page
+    assert "a new sender tries at the next planned moment" in page
     page = superuser_client.get(url(TransportPause, "change", sender.pk)).content.decode()
     assert "Correct the sender address of City Theatre" in page
 

@@ -85,13 +85,21 @@ def test_a_verb_comes_back_to_this_page_and_to_no_other_site() -> None:
         assert answer.headers["Location"].endswith(f"/campaign/{campaign.pk}/change/")
 
 
-def test_names_of_senders_are_for_whoever_may_see_them() -> None:
+def test_where_senders_run_and_what_they_wait_for_is_for_superusers(
+    superuser_client: Client,
+) -> None:
     campaign = of_each()
-    WorkerFactory.create(host="secret.example.org")
+    WorkerFactory.create(host="secret.example.org", note="transport of others is paused")
 
-    assert "secret.example.org" not in body(viewer(campaign.account, "view_send"), campaign)
-    shown = body(viewer(campaign.account, "view_send", "view_worker"), campaign)
+    for codenames in (("view_send",), ("view_send", "view_worker")):
+        shown = body(viewer(campaign.account, *codenames), campaign)
+        assert "secret.example.org" not in shown
+        assert "transport of others is paused" not in shown
+        assert " senders alive</h2>" in shown
+        assert "Together they hand over " in shown
+    shown = body(superuser_client, campaign)
     assert "secret.example.org" in shown
+    assert "transport of others is paused" in shown
 
 
 # --- what it says ----------------------------------------------------------------------------
@@ -133,6 +141,24 @@ def test_every_status_has_a_page(superuser_client: Client, status: str) -> None:
     moves = status in ("approved", "sending", "paused")
     assert ("data-poll=" in page) is moves
     assert ("progress.js" in page) is moves
+
+
+def test_what_is_sent_and_in_doubt_is_not_called_done(superuser_client: Client) -> None:
+    campaign = campaign_with({"sent": 3, "in_doubt": 2}, sending=False, sent=True)
+    page = body(superuser_client, campaign)
+    assert "Sent, 2 in doubt</h2>" in page
+    assert "Nothing more leaves by itself. 2 are in doubt: somebody decides." in page
+    assert "Nothing of it is open any more." not in page
+
+
+def test_what_waits_is_not_called_being_sent(superuser_client: Client) -> None:
+    campaign = campaign_with({"queued": 2})
+    page = body(superuser_client, campaign)
+    assert "Sending (waits)" in page
+    assert "Nothing of it leaves just now." in page
+    assert "It is being sent." not in page
+    WorkerFactory.create()
+    assert "It is being sent." in body(superuser_client, campaign)
 
 
 def test_the_rate_is_of_this_campaigns_last_seconds() -> None:

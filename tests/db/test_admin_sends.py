@@ -33,6 +33,16 @@ def doubtful() -> Send:
     return found
 
 
+def test_which_sender_had_it_is_for_superusers(superuser_client: Client) -> None:
+    send = SendFactory.create(
+        campaign__sending=True, claimed=True, worker=WorkerFactory.create(host="secret.example.org")
+    )
+    page = url(Send, "change", send.pk)
+    member, _ = member_client(send.account)
+    assert "secret.example.org" not in member.get(page).content.decode()
+    assert "secret.example.org" in superuser_client.get(page).content.decode()
+
+
 def test_a_send_tells_its_story(superuser_client: Client, doubtful: Send) -> None:
     DeliveryEvent.objects.create(
         send=doubtful,

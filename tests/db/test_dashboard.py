@@ -22,6 +22,7 @@ from subscribers import role_groups
 from subscribers.models import Account, ImportJob
 from subscribers.roles import Role
 from tests.db.admin_pages import SECRET, member_client, one_of_each, url
+from tests.db.watched import viewer
 from tests.factories import (
     AccountFactory,
     CampaignFactory,
@@ -98,16 +99,28 @@ def test_held_doubt_is_told_and_what_settles_itself_is_not() -> None:
     assert "Single messages: 1 message in doubt" in page
 
 
+def test_doubt_names_its_account_for_who_has_several() -> None:
+    theatre, shop = AccountFactory.create(name="Theatre"), AccountFactory.create(name="Shop")
+    client, user = member_client(theatre)
+    campaign = CampaignFactory.create(account=theatre, name="Spring", sent=True)
+    SendFactory.create(campaign=campaign, in_doubt=True)
+    line = "Spring: 1 message in doubt</a>"
+    assert f"{line} <span" not in shown(client)
+    shop.members.add(user)
+    assert f'{line} <span class="quiet">Theatre</span>' in shown(client)
+
+
 def test_a_paused_transport_and_what_to_do_about_it() -> None:
     account = AccountFactory.create()
     client, _ = member_client(account)
-    pause = TransportPause.objects.create(
+    TransportPause.objects.create(
         alias="default", stage="auth", code=535, reason="no", probe_at=timezone.now()
     )
     page = shown(client)
     assert "Transport default refuses the login" in page
-    assert "Correct the login in the settings" in page
-    assert url(TransportPause, "change", pause.pk) in page
+    assert "Correct the login in the settings and start the senders again; the next try" in page
+    assert "Lift tries now" not in page
+    assert url(TransportPause, "overview") in page
 
 
 def test_an_edit_that_took_an_approval_back() -> None:
@@ -157,10 +170,58 @@ def test_what_runs_says_how_far_it_is() -> None:
     for state in ({"sent": True}, {"sent": True}, {"bounced": True}, {}):
         SendFactory.create(campaign=campaign, **state)
     Campaign.objects.filter(pk=campaign.pk).update(built_at=timezone.now())
+    assert "Waits: no sender is alive." in shown(client)
+    WorkerFactory.create()
     page = shown(client)
     assert "<strong>3 of 4</strong>" in page
     assert 'max="4" value="3"' in page
     assert "a second just now" in page or "an hour just now" in page
+
+
+def test_what_runs_and_waits_for_its_transport_says_so() -> None:
+    account, other = AccountFactory.create(), AccountFactory.create()
+    client, _ = member_client(account)
+    CampaignFactory.create(account=account, name="Spring", sending=True)
+    WorkerFactory.create()
+    now = timezone.now()
+    TransportPause.objects.create(
+        alias="default", account=other, stage="mail", code=553, reason="no", probe_at=now
+    )
+    assert "Waits:" not in shown(client)
+    TransportPause.objects.create(alias="default", stage="connect", reason="no", probe_at=now)
+    assert "Waits: transport default can&#x27;t be reached." in shown(client)
+
+
+def test_drafts_are_told_the_newest_first_and_each_once() -> None:
+    account = AccountFactory.create(second_approver=True)
+    client, user = role_client(Role.APPROVER, account)
+    writer = StaffFactory.create(username="anna")
+    CampaignFactory.create(account=account, name="Older", created_by=user)
+    CampaignFactory.create(account=account, name="Newer", created_by=user)
+    CampaignFactory.create(account=account, name="For a second person", created_by=writer)
+    back = CampaignFactory.create(account=account, name="Taken back", approved=True)
+    lifecycle.withdraw(back, reason="a slip")
+    CampaignFactory.create(account=account, name="No draft", paused=True)
+    CampaignFactory.create(name="Of others")
+    old = CampaignFactory.create(account=account, name="Forgotten", created_by=user)
+    Campaign.objects.filter(pk=old.pk).update(created=timezone.now() - timedelta(days=31))
+    facts = look([account.pk], ALL, user_id=user.pk)
+    assert [one.name for one in facts.drafts] == ["Newer", "Older"]
+    assert [one.name for one in facts.second] == ["For a second person"]
+    drafts = shown(client).partition('id="sendonce-drafts"')[2].partition("</section>")[0]
+    assert drafts.index("Newer") < drafts.index("Older")
+    for name in ("For a second person", "Taken back", "No draft", "Of others", "Forgotten"):
+        assert name not in drafts, name
+
+
+def test_what_is_due_says_since_when() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    when = timezone.now() - timedelta(minutes=5)
+    CampaignFactory.create(account=account, approved=True, scheduled_for=when)
+    page = shown(client)
+    assert "<p>Due since " in page
+    assert "<p>Starts " not in page
 
 
 def test_what_is_scheduled_says_when_in_the_account_s_zone_and_who_approved_it() -> None:
@@ -197,6 +258,29 @@ def test_there_are_more_than_are_shown() -> None:
     assert "All paused campaigns" in page
 
 
+# --- where to go ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("codenames", "labels"),
+    [
+        (("view_send",), ["Doubt desk"]),
+        (("view_send", "view_subscriber"), ["Doubt desk", "One person's story"]),
+        (("view_campaign", "view_transportpause"), ["Transports and brakes"]),
+        (("view_campaign", "view_worker"), ["Senders"]),
+        (("view_campaign",), []),
+    ],
+)
+def test_the_pages_of_operating_are_linked_for_whoever_may(
+    codenames: tuple[str, ...], labels: list[str]
+) -> None:
+    client = viewer(AccountFactory.create(), *codenames)
+    found = client.get("/admin/").context["dashboard"].pages
+    assert [label for label, _ in found] == labels
+    for _, target in found:
+        assert client.get(target).status_code == 200
+
+
 # --- the first time ------------------------------------------------------------------------------
 
 
@@ -207,7 +291,7 @@ def test_a_newcomer_is_told_what_to_do_first(superuser_client: Client) -> None:
     account = AccountFactory.create()
     page = shown(superuser_client)
     assert "<strong>An account</strong> <span" in page
-    assert "(there is one)" in page
+    assert "(done)" in page
     CampaignFactory.create(account=account)
     page = shown(superuser_client)
     assert "Your first campaign" not in page

@@ -21,6 +21,7 @@ from tests.factories import CampaignFactory, SendFactory
 
 from .admin_pages import member_client
 from .doubtful import DESK, confirmed, doubtful, of, post, said
+from .watched import viewer
 
 pytestmark = pytest.mark.django_db
 
@@ -76,7 +77,39 @@ def test_a_row_shows_its_evidence(superuser_client: Client) -> None:
     assert "(at dot)" in text
     assert "repeated 2 times" in text
     assert "delayed, the provider goes on trying" in text
-    assert "by default" in text
+    assert "over transport default" in text
+
+
+def test_what_was_said_is_not_told_twice(superuser_client: Client) -> None:
+    (send,) = doubtful(1, answer_text="connection lost")
+    assert send.campaign is not None
+    text = superuser_client.get(of(send.campaign)).content.decode()
+    assert "Connection lost (at dot)" in text
+    assert "connection lost</td>" not in text
+    assert "(at dot): connection lost" not in text
+
+
+def test_a_transport_that_is_not_configured_here_is_called_so(superuser_client: Client) -> None:
+    (send,) = doubtful(1, via="demo:1", attempts=1)
+    assert send.campaign is not None
+    text = superuser_client.get(of(send.campaign)).content.decode()
+    assert "over transport demo, which is not configured here" in text
+    assert "attempt 1, over transport demo" in text
+
+
+def test_who_may_only_look_is_not_asked_to_decide(superuser_client: Client) -> None:
+    campaign = doubtful(2)[0].campaign
+    assert campaign is not None
+    doubtful(1, campaign, reason="worker_lost")
+    looks = viewer(campaign.account, "view_send")
+    for page in (DESK, of(campaign)):
+        text = looks.get(page).content.decode()
+        assert "or for somebody&#x27;s decision." in text
+        for words in ("your decision", "waits for you", "or you, settle"):
+            assert words not in text, words
+    assert "or for your decision." in superuser_client.get(DESK).content.decode()
+    assert "Show these 2<" in looks.get(of(campaign)).content.decode()
+    assert "Show this one<" in looks.get(of(campaign)).content.decode()
 
 
 def test_sending_again_is_called_safe_only_where_the_provider_still_knows_the_key(

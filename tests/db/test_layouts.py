@@ -210,7 +210,7 @@ def test_an_approval_waits_for_an_edit_that_is_under_way(monkeypatch: pytest.Mon
     assert "<h1>New</h1>" in content.html
     after = stored(campaign)
     assert after.status == "approved"
-    assert digest(after) == after.approved_digest
+    assert digest(after, after.content) == after.approved_digest
 
 
 @pytest.mark.django_db(transaction=True)

@@ -29,7 +29,7 @@ def test_approve_stores_who_when_and_what() -> None:
     assert after.scheduled_for is not None
     assert before - timedelta(seconds=5) <= after.approved_at <= timezone.now()
     assert before - timedelta(seconds=5) <= after.scheduled_for <= timezone.now()
-    assert after.approved_digest == digest(after)
+    assert after.approved_digest == digest(after, after.content)
     assert after.content is not None
     assert after.content.subject == "Hello {{ first_name }}"
     approval = Approval.objects.get(campaign=campaign)

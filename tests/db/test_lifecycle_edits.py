@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -11,8 +12,9 @@ from django.utils import timezone
 from campaigns import lifecycle
 from campaigns.editing import edit
 from campaigns.errors import Conflict
-from campaigns.models import Approval, Campaign
-from tests.factories import CampaignFactory, SegmentFactory, StaffFactory
+from campaigns.models import Approval, Campaign, Layout
+from subscribers.models import Segment
+from tests.factories import CampaignFactory, LayoutFactory, SegmentFactory, StaffFactory
 
 from .lifecycles import approved, stored
 
@@ -99,3 +101,27 @@ def test_withdraw_keeps_the_approval_as_void() -> None:
     assert (after.status, after.approved_digest, after.content) == ("draft", "", None)
     assert by.get_username() in after.status_reason
     assert Approval.objects.get(campaign=campaign).voided_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("what", ["layout", "segment"])
+def test_what_was_deleted_meanwhile_is_a_conflict(what: str) -> None:
+    """Between the check of the form and its write; nothing of the edit stays."""
+    campaign: Campaign = CampaignFactory.create(readers=1)
+    layout = LayoutFactory.create(account=campaign.account)
+    segment = SegmentFactory.create(account=campaign.account)
+    values: dict[str, Any] = {"subject": "Another"}
+    if what == "layout":
+        values["layout"] = Layout.objects.get(pk=layout.pk)
+        layout.delete()
+    else:
+        segments = [Segment.objects.get(pk=segment.pk)]
+        segment.delete()
+    with pytest.raises(Conflict):
+        edit(
+            campaign,
+            version=campaign.version,
+            values=values,
+            segments=segments if what == "segment" else None,
+        )
+    assert stored(campaign).subject != "Another"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -43,6 +44,23 @@ def _make_due() -> None:
 def _account(transport: str) -> Account:
     account: Account = AccountFactory.create(transport=transport)
     return account
+
+
+@pytest.mark.django_db
+def test_an_outage_is_one_warning_however_many_lanes_run_into_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    account = _account("relay")
+    with caplog.at_level(logging.DEBUG, logger="sendonce.sender"):
+        for _ in range(3):
+            pause("relay", None, REFUSED)
+            pause("relay", account.pk, SENDER)
+            _make_due()
+            Pauses().refresh()  # takes the probe
+        lift("relay", None)
+        pause("relay", None, REFUSED)
+    levels = [r.levelname for r in caplog.records if r.getMessage() == "transport paused"]
+    assert levels == ["WARNING"] * 2 + ["DEBUG"] * 4 + ["WARNING"]
 
 
 @pytest.mark.django_db

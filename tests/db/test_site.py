@@ -36,6 +36,15 @@ def test_the_admin_has_its_style_without_collecting(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_the_site_has_an_icon_where_browsers_look_for_it(client: Client) -> None:
+    response = client.get("/favicon.ico", follow=True)
+    assert response.status_code == 200
+    assert response["Content-Type"] == "image/svg+xml"
+    assert b"".join(response).startswith(b"<svg")
+    response.close()
+
+
+@pytest.mark.django_db
 def test_no_migration_is_missing() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 

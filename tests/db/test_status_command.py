@@ -99,7 +99,8 @@ NEXT = "waits: transport default is paused"
         ({"queued": 2}, True, "", None, "being sent"),
         ({"retry": 2}, True, "", 0.0, "next retry in "),
         ({"retry": 2}, False, "", None, "waits for a sender; next retry in "),
-        ({"sent": 2}, False, "everybody", None, ""),
+        ({"sent": 2}, False, "everybody", None, "finishes when a sender runs"),
+        ({"sent": 2}, True, "everybody", None, ""),
     ],
 )
 def test_a_campaign_that_does_not_move_says_what_it_waits_for(

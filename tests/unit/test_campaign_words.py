@@ -11,6 +11,7 @@ from campaigns.admin.approve_form import is_another_audience
 from campaigns.admin.approve_page import field_label, line, masked
 from campaigns.admin.canceling import split
 from campaigns.admin.moments import both
+from campaigns.admin.panel import WHAT_HAPPENS_NEXT, headline
 from campaigns.admin.verb_words import (
     APPROVE,
     CANCEL,
@@ -19,10 +20,13 @@ from campaigns.admin.verb_words import (
     VERBS,
     WITHDRAW,
     Verb,
+    happens_next,
+    is_waiting,
     refusal,
     summary,
 )
 from campaigns.errors import GateBusy, WrongState
+from campaigns.models import Campaign
 from campaigns.preflight import Finding
 
 NEW_YEAR = datetime(2030, 12, 31, 23, 30, tzinfo=UTC)
@@ -137,7 +141,7 @@ def test_an_address_is_masked(email: str, shown: str) -> None:
             Finding("a", "error", "A", field="body", line=3, column=5),
             "/c/",
             "line 3, column 5",
-            "/c/#id_body",
+            "/c/?line=3&column=5#id_body",
         ),
         (Finding("a", "error", "A", field="body", line=3), "/c/", "line 3", "/c/#id_body"),
         (Finding("a", "error", "A", field="body"), "", "", ""),
@@ -163,3 +167,26 @@ def test_a_cancel_keeps_what_left_and_stops_what_waits() -> None:
     assert [number for number, _, _ in found["kept"]] == [4, 1, 2, 1]
     assert found["stopped"] + sum(number for number, _, _ in found["kept"]) == counts["audience"]
     assert split({}) == {"kept": [], "stopped": 0}
+
+
+@pytest.mark.parametrize(
+    ("status", "waits", "in_doubt", "waiting", "words"),
+    [
+        ("sending", "", 0, False, "It is being sent and can't be edited any more."),
+        ("sending", "Limited: 5 a second.", 3, False, "It is being sent and can't be edited"),
+        ("sending", "Waits: no sender is alive.", 3, True, "Nothing of it leaves just now."),
+        ("approved", "Waits: no sender is alive.", 0, False, "A sender starts it when its time"),
+        ("sent", "", 0, False, "Nothing of it is open any more."),
+        ("sent", "", 1, False, "Nothing more leaves by itself. 1 is in doubt: somebody decides."),
+        ("sent", "", 1700, False, "Nothing more leaves by itself. 1,700 are in doubt: somebody"),
+        ("canceled", "", 17, False, "What was not sent is not sent."),
+    ],
+)
+def test_what_happens_next_minds_what_waits_and_what_is_in_doubt(
+    status: str, waits: str, in_doubt: int, waiting: bool, words: str
+) -> None:
+    told = happens_next(WHAT_HAPPENS_NEXT, status, waits=waits, in_doubt=in_doubt)
+    assert told.startswith(words)
+    assert is_waiting(status, waits) is waiting
+    title = headline(Campaign(status=status), ZoneInfo("UTC"), waits)
+    assert title.endswith("(waits)") is waiting

@@ -132,7 +132,7 @@ def test_what_the_frame_does_not_show_the_footer_does() -> None:
     assert "https://example.org/u/T" in made.text
     # An address in a block that a body fills otherwise is not in the message.
     frame = Frame(
-        "<html><body>{% block content %}{% endblock %}{% block a %}1 Way{% endblock %}"
+        "<html><body>{% block content %}{% endblock %}{% block a %}1 Way, Town{% endblock %}"
         "{{ unsubscribe_url }}"
     )
     assert sent(Draft("<p>x</p>", layout=frame)).html.count("1 Way") == 1

@@ -86,3 +86,13 @@ def test_the_outcome_names_what_there_is_any_of() -> None:
     ]
     assert "1 of them pending" in outcome(report)[0][2]
     assert outcome(ImportReport()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(1, "a row with an error"), (2, "rows with an error")]
+)
+def test_one_row_is_not_called_rows(number: int, said: str) -> None:
+    ((_, _, meaning),) = outcome(ImportReport(rows=number, rejected=number))
+    assert meaning == f"{said}, listed below"
+    ((_, _, meaning),) = outcome(ImportReport(rows=number, duplicates=number))
+    assert meaning.startswith("a row whose" if number == 1 else "rows whose")

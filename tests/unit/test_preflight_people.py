@@ -58,7 +58,7 @@ def test_a_field_s_finding_has_its_count_its_place_and_its_nearest_name() -> Non
     typo, lack = people_checks.fields(facts({"city": "x"}, known, body=body))
     assert typo.title == "Nobody has a field {{ frist_name }}"
     assert typo.detail == "Did you mean {{ first_name }}? It prints nothing."
-    assert (typo.field, typo.line, typo.column) == ("body", 2, 4)
+    assert (typo.field, typo.line, typo.column) == ("body", 2, 1)
     assert lack.title == "1 person of 2,000 lacks {{ city }}"
     assert lack.count == 1
 
@@ -162,6 +162,25 @@ def test_the_site_s_own_address(url: str, known: dict[str, Any], found: dict[str
     seen = facts(known={"base_url": url, **known}, body=linked)
     assert codes(link_checks.system_links(seen)) == found
     assert codes(link_checks.links(seen)) == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "known", "found"),
+    [
+        ("http://127.0.0.1:8000/i/1.png", {"is_debug": True}, {"image.local": "warning"}),
+        ("http://127.0.0.1:8000/i/1.png", {}, {}),  # the check of the site's address says it
+        ("http://127.0.0.1:9000/i/1.png", {"is_debug": True}, {"image.local": "error"}),
+        ("https://www.example.org/1.png", {"is_debug": True}, {}),
+    ],
+)
+def test_debug_tells_of_the_site_s_images(
+    url: str, known: dict[str, Any], found: dict[str, str]
+) -> None:
+    body = f'{LETTER}<img src="{url}" alt="">'
+    seen = facts(known={"base_url": "http://127.0.0.1:8000", **known}, body=body)
+    assert codes(link_checks.images(seen)) == found
+    for each in link_checks.images(seen):
+        assert (each.field, each.line, each.column) == ("body", 1, len(LETTER) + 11)
 
 
 def test_debug_excuses_the_site_s_links_alone() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
 from sending.answers import Stage
@@ -15,6 +17,7 @@ from sending.wording import (
     is_misconfigured,
     kind_words,
     limit_words,
+    next_try,
     percent,
     rate_words,
     reason_words,
@@ -89,6 +92,22 @@ def test_a_pause_says_what_is_wrong_and_what_can_be_done(
 ) -> None:
     assert trouble(stage, code, whose=whose) == what
     assert remedy(stage, code, whose=whose).startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "may_lift", "words"),
+    [
+        (90, False, "the next try is at 21:00 UTC"),
+        (90, True, "the next try is at 21:00 UTC, Lift tries now"),
+        (0, True, "the next try is due"),
+        (-5, False, "the next try is due"),
+    ],
+)
+def test_the_next_try_is_told_in_utc(seconds: int, may_lift: bool, words: str) -> None:
+    now = datetime(2026, 11, 30, 21, 58, 30, tzinfo=timezone(timedelta(hours=1)))
+    assert next_try(now + timedelta(seconds=seconds), now, may_lift=may_lift) == words
+    told = remedy("auth", 535, then=words)
+    assert told == f"Correct the login in the settings and start the senders again; {words}."
 
 
 @pytest.mark.parametrize(

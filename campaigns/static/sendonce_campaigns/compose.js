@@ -46,9 +46,32 @@
     }
   };
 
-  if (document.readyState === "loading") {
-    document.addEventListener("DOMContentLoaded", start);
-  } else {
+  // A finding's link names its field, line and column (in characters); the word there is selected.
+  const goToPlace = () => {
+    const asked = new URLSearchParams(location.search);
+    const [line, column] = ["line", "column"].map((name) => Number(asked.get(name)));
+    const field = document.getElementById(location.hash.slice(1));
+    if (!(line > 0 && column > 0) || !field || !TARGETS.includes(field.name)) {
+      return;
+    }
+    const lines = field.value.split("\n");
+    const before = [...(lines[line - 1] || "")].slice(0, column - 1).join("");
+    const at = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, before.length);
+    const [word] = /^\S*/.exec(field.value.slice(at));
+    field.focus();
+    field.setSelectionRange(at, at + word.length);
+    field.scrollTop = (field.scrollHeight * (line - 1)) / lines.length - field.clientHeight / 2;
+    // What is typed from here on moves the place: the address of the page forgets it.
+    history.replaceState(history.state, "", location.pathname + location.hash);
+  };
+
+  const begin = () => {
     start();
+    goToPlace();
+  };
+  if (document.readyState === "loading") {
+    document.addEventListener("DOMContentLoaded", begin);
+  } else {
+    begin();
   }
 })();

@@ -63,6 +63,11 @@
     let flight = null;
     let number = 0;
     let seen = "";
+    // What nobody has begun to write lacks nothing yet.
+    let begun = Boolean(form.elements.body.value.trim());
+    form.elements.body.addEventListener("input", () => {
+      begun = true;
+    });
 
     const values = () =>
       [...new FormData(form)].filter(([, value]) => typeof value === "string");
@@ -135,6 +140,10 @@
     const look = async () => {
       if (flight) {
         flight.abort();
+      }
+      if (!begun && !form.elements.body.value.trim()) {
+        shown.textContent = "It shows here as soon as there is something in the body.";
+        return;
       }
       flight = new AbortController();
       const given = values();
