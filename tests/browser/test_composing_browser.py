@@ -213,7 +213,7 @@ def test_the_pages_are_sound(open_page: Callable[..., Page], segment: Any) -> No
         page_of(Image, "changelist"),
         page_of(Campaign, "changelist"),
     ):
-        for opened in (page, bare):
+        for opened in (page, bare) if "campaign" in url else (page,):
             # The picture is of a row alone.
             opened.route("**/images/*.png", lambda route: route.fulfill(body=png(4, 3)))
             opened.goto(url)
@@ -221,5 +221,5 @@ def test_the_pages_are_sound(open_page: Callable[..., Page], segment: Any) -> No
             while closed.count():
                 closed.first.click()
             assert too_narrow(opened) == [], url
-        if "change/" in url or "add/" in url:  # the search of a list is Django's own
+        if "change/" in url:  # the search of a list is Django's own
             assert flaws(page) == [], url

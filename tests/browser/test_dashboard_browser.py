@@ -79,7 +79,7 @@ def test_what_needs_somebody_comes_first(open_page: Any, operator: Any) -> None:
     page = open_page(operator, javascript=False)
     page.goto("/admin/")
     headings = page.locator(".sendonce-dashboard h2").all_inner_texts()
-    assert headings == ["Needs attention", "Running", "Scheduled", "Sent lately"]
+    assert headings == ["Needs attention", "Running", "Scheduled", "Drafts", "Sent lately"]
     lines = page.locator(".sendonce-attention .what").all_inner_texts()
     assert lines[0].startswith("No sender is alive")
     assert any("Seedlings: 2 messages in doubt" in line for line in lines)
