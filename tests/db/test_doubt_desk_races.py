@@ -27,7 +27,7 @@ from .tracked import event_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SAME = "somebody else decided the same meanwhile"
-BUSY = "somebody decides about the campaign at this moment, try again"
+BUSY = "somebody decides about it, or a sender holds it, at this moment; try again"
 ARRIVED = "it became known meanwhile that it arrived"
 
 
