@@ -15,12 +15,23 @@ from django.utils.html import escape
 from django.utils.translation import gettext
 
 from . import body_formats, framing, markup_bounds
-from .layouts import LayoutError, place
+from .layouts import LayoutError
 from .merge_tags import MergeTags
 from .models import Campaign, Content
 from .plain_text import NoText, text_from_html
-from .sandbox import Compiled, SandboxError, compile_template
+from .sandbox import Compiled, SandboxError, compile_template, place
 
+#: A campaign's texts: what makes its message, beside its account and its layout.
+TEXTS = (
+    "subject",
+    "preheader",
+    "from_email",
+    "from_name",
+    "reply_to",
+    "body_format",
+    "body",
+    "text_body",
+)
 UNSUBSCRIBE_FIELD = "unsubscribe_url"
 ADDRESS_FIELD = "account.postal_address"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

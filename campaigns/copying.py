@@ -7,25 +7,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
+from .content import TEXTS
 from .errors import WrongState
 from .models import Campaign
 
-#: What a copy has of its original; never what is said about its sending.
-COPIED = (
-    "subject",
-    "preheader",
-    "from_email",
-    "from_name",
-    "reply_to",
-    "body_format",
-    "body",
-    "text_body",
-)
 PREFIX = "Copy of "
 
 
 def copy(campaign: Campaign, *, by: Any = None) -> Campaign:
-    """A draft by ``by`` with the same content, layout and segments, as they are stored now.
+    """A draft by ``by`` with the same content, layout and segments, as they are stored now, and
+    nothing of what is said about its sending.
 
     It is planned for no time, and has the end time only while that is to come. Segments that were
     deleted since are in neither. Raises ``WrongState`` when the original is gone.
@@ -41,7 +32,7 @@ def copy(campaign: Campaign, *, by: Any = None) -> Campaign:
             layout_id=found.layout_id,
             finish_by=found.finish_by if still else None,
             created_by=by,
-            **{name: getattr(found, name) for name in COPIED},
+            **{name: getattr(found, name) for name in TEXTS},
         )
         made.segments.set(found.segments.all())
         made.exclude_segments.set(found.exclude_segments.all())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,7 +15,7 @@ from django.utils.text import capfirst
 from subscribers.models import Account
 from subscribers.scoping import as_id
 
-from .content import ContentError, problems
+from .content import TEXTS, ContentError, problems
 from .models import Campaign, Layout
 
 
@@ -71,23 +70,6 @@ class SourceField(forms.CharField):
         return super().has_changed(self.to_python(initial), data)
 
 
-@dataclass
-class _Written:
-    """What the form holds, as ``content.Draft`` wants it."""
-
-    account: Account
-    subject: str
-    preheader: str
-    from_email: str
-    from_name: str
-    reply_to: str
-    body_format: str
-    body: str
-    text_body: str
-    layout: Layout | None = None
-
-
-_TEXTS = tuple(field.name for field in fields(_Written) if field.name not in ("account", "layout"))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -204,17 +186,17 @@ class CampaignForm(forms.ModelForm):
         # A layout that was refused is not "none": its blocks would be errors of the body.
         if (
             self.account is not None
-            and all(name in cleaned for name in _TEXTS)
+            and all(name in cleaned for name in TEXTS)
             and "layout" not in self.errors
         ):
-            texts = {name: cleaned[name] for name in _TEXTS}
+            texts = {name: cleaned[name] for name in TEXTS}
             self._check_content(self.account, texts, cleaned.get("layout"))
         return cleaned
 
     def _check_content(
         self, account: Account, texts: dict[str, str], layout: Layout | None
     ) -> None:
-        for problem in problems(_Written(account=account, layout=layout, **texts)):
+        for problem in problems(Campaign(account=account, layout=layout, **texts)):
             field = problem.field if problem.field in self.fields else None
             self.add_error(field, told(problem))
 

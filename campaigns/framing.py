@@ -15,7 +15,7 @@ from . import body_formats, layouts
 from .layouts import BODY, LAYOUT, Composed, LayoutError, Piece, Source
 from .merge_tags import MergeTags
 from .mjml_format import from_mjml
-from .sandbox import MAX_SOURCE, SandboxError, compile_template
+from .sandbox import MAX_SOURCE, SandboxError, compile_template, place
 
 HTML, MJML, MARKDOWN, TEXT = "html", "mjml", "markdown", "text"
 #: The format of the frame that takes a body of this format.
@@ -128,7 +128,7 @@ def error_at(draft: Framed, origin: tuple[str, int], message: str) -> LayoutErro
     """An error at an origin: a field, and an offset in it."""
     field, offset = origin
     text = draft.body if field == BODY else draft.layout.body
-    return LayoutError(field, message, *layouts.place(text, offset))
+    return LayoutError(field, message, *place(text, offset))
 
 
 def _read(draft: Framed) -> tuple[Source, Source]:

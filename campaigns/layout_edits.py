@@ -10,7 +10,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from . import framing, lifecycle
-from .content import ContentError, Draft, problems
+from .content import ContentError, problems
 from .errors import CampaignError, Conflict, WrongState
 from .models import Campaign, Layout
 
@@ -46,29 +46,13 @@ class Edited:
     started: list[Campaign] = field(default_factory=list)
 
 
-@dataclass
-class Example:
-    """A campaign that has nothing but its layout, as ``content.Draft`` wants it."""
-
-    account: Any
-    layout: Any
-    body_format: str
-    body: str
-    subject: str = "Hello"
-    preheader: str = ""
-    from_email: str = ""
-    from_name: str = ""
-    reply_to: str = ""
-    text_body: str = ""
-
-
-def layout_problems(account: Any, layout: framing.Frame) -> list[ContentError]:
+def layout_problems(layout: Layout) -> list[ContentError]:
     """What keeps a campaign in this layout from being compiled, whatever its body; errors of the
     field ``layout`` have their place in it. Empty when nothing does."""
     if layout.body_format not in EXAMPLES:
         return [ContentError("layout", "There is no such format.")]
     found: list[ContentError] = []
-    for example in _examples(account, layout):
+    for example in _examples(layout):
         wrong = [error for error in problems(example) if error.field in ("layout", "body")]
         if not wrong:
             return []
@@ -134,6 +118,12 @@ def _seen(layout: Layout) -> dict[str, str]:
     return {"body_format": layout.body_format, "body": layout.body}
 
 
-def _examples(account: Any, layout: framing.Frame) -> list[Draft]:
+def _examples(layout: Layout) -> list[Campaign]:
+    """Campaigns, unsaved, that have nothing but their layout."""
     kind = layout.body_format
-    return [Example(account, layout, kind, body) for body in EXAMPLES.get(kind, ())]
+    return [
+        Campaign(
+            account=layout.account, layout=layout, subject="Hello", body_format=kind, body=body
+        )
+        for body in EXAMPLES.get(kind, ())
+    ]

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TypeVar
 
-from .sandbox import MAX_SOURCE, MAX_TAGS, SandboxError, tags
+from .sandbox import MAX_SOURCE, MAX_TAGS, SandboxError, place, tags
 
 T = TypeVar("T")
 
@@ -138,11 +138,6 @@ class Composed:
         number = min(max(bisect_right(self._starts, offset) - 1, 0), len(self.pieces) - 1)
         piece = self.pieces[number]
         return piece.field, piece.start + min(offset - self._starts[number], len(piece.text))
-
-
-def place(text: str, offset: int) -> tuple[int, int]:
-    """Line and column, from 1, of a character."""
-    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
 
 
 def first_block_tag(text: str) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -15,15 +14,6 @@ from .content import ContentError
 from .forms import SourceField, one_line
 from .layout_edits import layout_problems
 from .models import Image, Layout
-
-
-@dataclass
-class _Frame:
-    """What the form holds, as ``framing.Frame`` wants it."""
-
-    account_id: int
-    body_format: str
-    body: str
 
 
 class LayoutForm(forms.ModelForm):
@@ -67,8 +57,8 @@ class LayoutForm(forms.ModelForm):
             self.instance.account if self.instance.pk else cleaned.get("account")
         )
         if account is not None and {"body", "body_format"} <= cleaned.keys():
-            frame = _Frame(account.pk, cleaned["body_format"], cleaned["body"])
-            for problem in layout_problems(account, frame):
+            written = {name: cleaned[name] for name in ("body_format", "body")}
+            for problem in layout_problems(Layout(account=account, **written)):
                 self.add_error("body", _told(problem))
         return cleaned
 

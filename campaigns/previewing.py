@@ -20,21 +20,10 @@ from django.utils.html import format_html, format_html_join
 from subscribers.models import Account
 from subscribers.tokens import nobodys_link
 
-from .content import CompiledContent, ContentError, compile_content, problems
+from .content import TEXTS, CompiledContent, ContentError, compile_content, problems
 from .models import Campaign, Layout
 from .rendering import Renderable, Rendered, Renderer, RenderError, build_context
 
-#: The fields of a campaign that make its message, beside its account and its layout.
-TEXTS = (
-    "subject",
-    "preheader",
-    "from_email",
-    "from_name",
-    "reply_to",
-    "body_format",
-    "body",
-    "text_body",
-)
 #: What templates see that is nobody's attribute.
 SYSTEM = frozenset({"email", "unsubscribe_url", "preferences_url", "web_url", "account"})
 #: Characters of a message's source that a page shows.

@@ -56,6 +56,7 @@ __all__ = [
     "SandboxError",
     "compile_template",
     "fields",
+    "place",
     "tags",
 ]
 
@@ -114,7 +115,7 @@ class _Parser(Parser):
                 if mark in node.s:
                     start = (token.position or (0, 0))[0] + node.s.index(mark)
                     raise SandboxError(
-                        f"{mark} is not closed on its line.", *_place(self.source, start)
+                        f"{mark} is not closed on its line.", *place(self.source, start)
                     )
         elif isinstance(node, VariableNode):
             node = MergeNode(node.filter_expression)
@@ -226,8 +227,8 @@ def compile_template(source: str, *, html: bool) -> Compiled:
         # StopIteration, OverflowError); all of them are the author's to mend.
         token = getattr(error, "token", None)
         position = getattr(token, "position", None)
-        place = _place(source, position[0]) if position else (None, None)
-        raise SandboxError(_message(error), *place) from error
+        where = place(source, position[0]) if position else (None, None)
+        raise SandboxError(_message(error), *where) from error
     program = steps(template.nodelist)
     bare: set[str] = set()
     _collect_bare(template.nodelist, frozenset(), bare)
@@ -265,16 +266,17 @@ def _tokens(source: str) -> list[Token]:
         at = start + 1
         unclosed += 1
         if found[0] != "{#":
-            raise SandboxError(f"{found[0]} is not closed on its line.", *_place(source, start))
+            raise SandboxError(f"{found[0]} is not closed on its line.", *place(source, start))
         if unclosed > MAX_OPEN_COMMENTS:
             raise SandboxError(
                 f"More than {MAX_OPEN_COMMENTS} {{# that are not closed on their lines.",
-                *_place(source, start),
+                *place(source, start),
             )
     return DebugLexer(source).tokenize()
 
 
-def _place(source: str, start: int) -> tuple[int, int]:
+def place(source: str, start: int) -> tuple[int, int]:
+    """Line and column, from 1, of a character."""
     line_start = source.rfind("\n", 0, start) + 1
     return source.count("\n", 0, start) + 1, start - line_start + 1
 

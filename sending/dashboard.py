@@ -17,10 +17,12 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from campaigns.lifecycle import Editor, second_person
 from campaigns.models import Approval, Campaign
 from subscribers.models import Account, ImportJob, Segment, Subscriber
 
 from .models import TransportPause
+from .senders import SAMPLE, handed_last
 from .sql import dashboard as sql
 from .status import ALIVE_WITHIN
 from .watching_words import Rate, rate_now
@@ -29,8 +31,6 @@ Status = Campaign.Status
 
 #: Campaigns of one kind, pauses, imports that are shown.
 SHOWN = 8
-#: Hand-overs of a campaign that are looked at for its rate.
-SAMPLE = 500
 #: Rows in doubt of a campaign that are counted.
 COUNTED = 1000
 #: How long something that is over, or that nobody took up, is told of.
@@ -108,15 +108,15 @@ class Facts:
         return due or bool(self.running)
 
 
-def look(accounts: list[int] | None, may: May, *, user_id: int | None = None) -> Facts:
-    """What somebody may see of these accounts; None: of all. ``user_id``: who looks, for whose
-    own drafts they can't be the second person."""
+def look(accounts: list[int] | None, may: May, *, by: Editor = None) -> Facts:
+    """What somebody may see of these accounts; None: of all. ``by``: who looks, and is or is not
+    the second person that a draft waits for."""
     if not may.campaigns:
         return Facts(
             pauses=_pauses(accounts) if may.pauses else (),
             imports=_imports(accounts) if may.imports else (),
         )
-    kinds, more = _campaigns(accounts, may, user_id)
+    kinds, more = _campaigns(accounts, may, by)
     sending = kinds["running"]
     counted = [c.pk for c in (*sending, *kinds["sent"])]
     counts = _totals(counted) if counted else {}
@@ -143,7 +143,7 @@ def look(accounts: list[int] | None, may: May, *, user_id: int | None = None) ->
 
 
 def _campaigns(
-    accounts: list[int] | None, may: May, user_id: int | None
+    accounts: list[int] | None, may: May, by: Editor
 ) -> tuple[dict[str, list[Campaign]], frozenset[str]]:
     """The first of each kind, read in one statement, and the kinds of which there are more."""
     every: QuerySet[Campaign] = Campaign.objects.all()
@@ -163,54 +163,47 @@ def _campaigns(
             "-finished_at", "-pk"
         ),
     }
-    if may.approve:
-        # One without a known author nobody can be the second person of.
+    if may.approve and by is not None:
+        # ``second_person`` decides; what is their own must not take the places of the others.
         others = drafts.filter(
             addressed, status_reason="", account__second_approver=True, created_by__isnull=False
         )
-        chosen["second"] = others.exclude(created_by=user_id).order_by("-pk")
+        mine = Q(created_by=by.pk) | Q(edited_by=by.pk, edited_by__isnull=False)
+        chosen["second"] = others.exclude(mine).order_by("-pk")
     ids = reduce(
         lambda a, b: a.union(b, all=True),
         (rows.values("pk")[: SHOWN + 1] for rows in chosen.values()),
     )
     rows = (
         Campaign.objects.filter(pk__in=ids)
-        .select_related("account", "approved_by", "created_by")
+        .select_related("account", "approved_by", "created_by", "layout")
         .annotate(addressed=addressed)
-        .defer("body", "text_body")
+        .defer("body", "text_body", "layout__body")
         .order_by("-pk")
     )
     found: dict[str, list[Campaign]] = {
         kind: [] for kind in ("paused", "running", "scheduled", "back", "sent", "second", "drafts")
     }
     for campaign in rows:
-        found[_kind(campaign, may, user_id)].append(campaign)
+        found[_kind(campaign, may, by)].append(campaign)
     found["scheduled"].sort(key=lambda c: (c.scheduled_for, c.pk))
     found["sent"].sort(key=lambda c: (c.finished_at, c.pk), reverse=True)
     more = frozenset(kind for kind, some in found.items() if len(some) > SHOWN)
     return {kind: some[:SHOWN] for kind, some in found.items()}, more
 
 
-def _kind(campaign: Any, may: May, user_id: int | None) -> str:
+def _kind(campaign: Any, may: May, by: Editor) -> str:
     if campaign.status == Status.DRAFT:
         if campaign.status_reason:
             return "back"
         waits = campaign.addressed and campaign.account.second_approver
-        second = waits and user_id is not None and not _barred(campaign, user_id)
-        return "second" if may.approve and second else "drafts"
+        second = may.approve and waits and not second_person(campaign, by)
+        return "second" if second else "drafts"
     return {
         Status.PAUSED: "paused",
         Status.SENDING: "running",
         Status.APPROVED: "scheduled",
     }.get(Status(campaign.status), "sent")
-
-
-def _barred(campaign: Campaign, user_id: int) -> bool:
-    """As ``lifecycle.second_person`` has it: of their own, or of nobody known."""
-    return campaign.created_by_id is None or user_id in (
-        campaign.created_by_id,
-        campaign.edited_by_id,
-    )
 
 
 def _fetch(statement: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -228,7 +221,7 @@ def _totals(ids: list[int]) -> dict[int, dict[str, int]]:
 
 def _rates(ids: list[int]) -> dict[int, Rate]:
     ages: dict[int, list[float | None]] = {one: [] for one in ids}
-    for campaign_id, age in _fetch(sql.HANDED_LAST, {"ids": ids, "limit": SAMPLE}):
+    for campaign_id, _, age in handed_last(ids):
         ages[campaign_id].append(age)
     return {one: rate_now(seen, whole=len(seen) < SAMPLE) for one, seen in ages.items()}
 

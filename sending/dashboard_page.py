@@ -90,7 +90,7 @@ def panel(request: HttpRequest) -> Panel | None:
     if may == May():
         return None
     accounts = account_ids(request)
-    facts = look(accounts, may, user_id=user.pk)
+    facts = look(accounts, may, by=user)
     several = accounts is None or len(accounts) > 1
     links = Links(request)
     return Panel(

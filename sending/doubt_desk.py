@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from campaigns.models import Campaign
 from subscribers.paging import AtLeast
@@ -22,7 +22,7 @@ from .answers import said
 from .doubt_advice import Advice, advice, fate
 from .models import DeliveryEvent, ProviderEvent, Send
 from .sql import doubt_desk as sql
-from .transport_facts import TransportFact, alias_of, transport_facts
+from .transport_facts import TransportFact, alias_of, transport_fact, transport_facts
 from .wording import WEBHOOK, kind_words
 
 #: Rows of one campaign that are looked at to count them by reason.
@@ -207,16 +207,21 @@ def _doubtful(
 # --- the rows of one campaign -------------------------------------------------------------------
 
 
-def in_doubt(sends: QuerySet[Send], campaign_id: int | None, reason: str | None) -> QuerySet[Send]:
-    """Those of ``sends`` that are in doubt, of a campaign (None: of none), for one reason (None:
-    for any)."""
-    found = sends.filter(queue=Send.Queue.IN_DOUBT)
+def concerning(
+    sends: QuerySet[Send], campaign_id: int | None, reason: str | None
+) -> QuerySet[Send]:
+    """Those of ``sends`` of a campaign (None: of none), for one reason (None: for any)."""
     found = (
-        found.filter(campaign__isnull=True)
+        sends.filter(campaign__isnull=True)
         if campaign_id is None
-        else found.filter(campaign=campaign_id)
+        else sends.filter(campaign=campaign_id)
     )
     return found if reason is None else found.filter(reason=reason)
+
+
+def in_doubt(sends: QuerySet[Send], campaign_id: int | None, reason: str | None) -> QuerySet[Send]:
+    """Those that are in doubt, of ``concerning``."""
+    return concerning(sends, campaign_id, reason).filter(queue=Send.Queue.IN_DOUBT)
 
 
 def page_of(
@@ -259,11 +264,11 @@ def page_of(
 
 
 def harmless(doubtful: QuerySet[Send], now: datetime) -> QuerySet[Send]:
-    """Those that would not arrive twice if they were sent again now. One query for the transports
-    that there are."""
+    """Those that would not arrive twice if they were sent again now. One query for the ways by
+    which they went."""
     window = doubtful.filter(replay_until__gt=now)
     vias = window.order_by("via").values_list("via", flat=True).distinct()
-    current = [via for via in vias if transport_facts([alias_of(via)])[alias_of(via)].via == via]
+    current = [via for via in vias if transport_fact(alias_of(via)).via == via]
     return window.filter(via__in=current)
 
 
@@ -289,7 +294,7 @@ def _is_harmless(send: Send, transport: TransportFact, now: datetime) -> bool:
 
 def _told(ids: list[int]) -> dict[int, list[tuple[datetime, str]]]:
     found: dict[int, list[tuple[datetime, str]]] = {pk: [] for pk in ids}
-    events = DeliveryEvent.objects.filter(Q(stage=WEBHOOK), send__in=ids).order_by("at", "pk")
+    events = DeliveryEvent.objects.filter(stage=WEBHOOK, send__in=ids).order_by("at", "pk")
     for send_id, at, kind, stage in events.values_list("send", "at", "kind", "stage")[:EVENTS]:
         found[send_id].append((at, kind_words(kind, stage)))
     return found

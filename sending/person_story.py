@@ -117,7 +117,7 @@ def person_story(
     since = oldest if more else None
     others = [
         entry
-        for entry in _others(account, email, person, sees)
+        for entry in _others(account, email, person, sees, now)
         if entry.at is not None
         and (since is None or entry.at >= since)
         and (until is None or entry.at < until)
@@ -207,12 +207,14 @@ def _happenings(chapter: Chapter) -> Iterator[Happening]:
 # --- everything else --------------------------------------------------------------------------
 
 
-def _others(account: Account, email: str, person: Subscriber | None, sees: Sees) -> Iterator[Entry]:
+def _others(
+    account: Account, email: str, person: Subscriber | None, sees: Sees, now: datetime
+) -> Iterator[Entry]:
     yield from _consent(person)
     yield from _signups(account, email, person)
     if person is not None:
         yield from _places(person)
-    yield from _suppressions(account, email, sees)
+    yield from _suppressions(account, email, sees, now)
     if sees.staff:
         yield from _acts(account, email)
 
@@ -272,7 +274,7 @@ def _places(person: Subscriber) -> Iterator[Entry]:
             yield Entry(member.left_at, "segment", f"Left {member.segment.name}")
 
 
-def _suppressions(account: Account, email: str, sees: Sees) -> Iterator[Entry]:
+def _suppressions(account: Account, email: str, sees: Sees, now: datetime) -> Iterator[Entry]:
     mine = Q(account=account) | Q(account__isnull=True)
     entries: Iterable[Suppression] = Suppression.objects.filter(mine, known_as(email))
     for entry in entries:
@@ -287,7 +289,7 @@ def _suppressions(account: Account, email: str, sees: Sees) -> Iterator[Entry]:
             evidence = entry.evidence.strip() if may else ""
             text = ": ".join(filter(None, (why, evidence)))
         yield Entry(entry.created, "suppression", title, text)
-        if entry.expires is not None and entry.expires <= database_time():
+        if entry.expires is not None and entry.expires <= now:
             yield Entry(entry.expires, "suppression", "Suppression ended")
 
 

@@ -122,7 +122,7 @@ class Progress:
 def progress(campaign: Campaign, *, mark: Mark | None = None) -> Progress:
     """Look at a campaign now; its account is read. ``mark``: of an earlier look, for the rate
     since then. Raises ``Campaign.DoesNotExist`` when it was deleted meanwhile."""
-    audience, built, totals = _totals(campaign.pk)
+    audience, built, totals = counters.with_campaign(campaign.pk)
     counts = dict.fromkeys((line.status for line in lines({}, 0)), 0)
     for (status, _), number in totals.items():
         counts[status] += number
@@ -174,11 +174,6 @@ def progress(campaign: Campaign, *, mark: Mark | None = None) -> Progress:
         ),
         moving=campaign.status in MOVING,
     )
-
-
-def _totals(campaign_id: int) -> tuple[int, bool, dict[tuple[str, str], int]]:
-    """The audience, whether it is complete, and the rows, of one moment."""
-    return counters.with_campaign(campaign_id)
 
 
 def _sample(campaign_id: int, flying: bool) -> list[tuple[int | None, float | None]]:

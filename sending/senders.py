@@ -68,11 +68,15 @@ def holds() -> Counter[int | None]:
 
 def _rates(ids: list[int]) -> tuple[float, dict[int, float]]:
     """Messages a minute of these campaigns, in all and by worker."""
-    if not ids:
-        return 0.0, {}
+    return rates(handed_last(ids), sample=SAMPLE) if ids else (0.0, {})
+
+
+def handed_last(ids: list[int]) -> list[tuple[int, int | None, float | None]]:
+    """``(campaign, worker, seconds since its hand-over)`` of each campaign's last rows, ``SAMPLE``
+    at most; None: not handed over yet."""
     with connection.cursor() as cursor:
         cursor.execute(HANDED_LAST, {"campaigns": ids, "limit": SAMPLE})
-        return rates(cursor.fetchall(), sample=SAMPLE)
+        return cursor.fetchall()
 
 
 def rates(

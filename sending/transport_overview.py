@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
+from django.db.models.fields.json import KT
 
 from campaigns.models import Campaign
 from subscribers.conf import conf
@@ -113,11 +114,13 @@ def transport_states(
 
 def brakes(healths: QuerySet[CampaignHealth]) -> list[Brake]:
     """Campaigns that a brake has paused, of those whose counts are given; the latest first."""
-    paused = healths.filter(campaign__status=Campaign.Status.PAUSED)
+    # Somebody's own pause has other words; it must not take the place of a brake's.
+    paused = healths.filter(
+        campaign__status=Campaign.Status.PAUSED, campaign__status_reason=KT("base__trip")
+    )
     rows = paused.select_related("campaign__account").defer("campaign__body", "campaign__text_body")
     facts = [(row.campaign, health_fact(row)) for row in rows.order_by("-campaign")[:BRAKES]]
-    # Somebody's own pause has other words.
-    return [Brake(c, fact) for c, fact in facts if fact.trip and c.status_reason == fact.trip]
+    return [Brake(c, fact) for c, fact in facts if fact.trip]
 
 
 def _note(pause: TransportPause, now: datetime) -> PauseNote:

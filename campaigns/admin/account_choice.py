@@ -1,16 +1,13 @@
-"""The page before an add page that asks whose it is to be: the account says what else there is; and
-times as its staff read them."""
+"""The page before an add page that asks whose it is to be: the account says what else there is."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.utils import timezone
 
 from subscribers.models import Account
 from subscribers.scoping import as_id, visible
@@ -19,17 +16,18 @@ from subscribers.scoping import as_id, visible
 MOST = 500
 
 
-def in_zone(moment: datetime, account: Account) -> str:
-    """A moment for a list: ``30 Nov 2026 20:15 CET``, in the account's time zone."""
-    local = timezone.localtime(moment, ZoneInfo(account.timezone))
-    return f"{local.day} {local:%b %Y %H:%M} {local.tzname()}"
-
-
 class AccountFirst(admin.ModelAdmin):
     """For admins of what an account has. ``question`` stands above the choice."""
 
     choose_account_template = "admin/sendonce_campaigns/campaign/choose_account.html"
     question = "Whose is it?"
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        # Its buttons open another tenant's form as readily, and a list of boxes has no use of it.
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget
+        return field
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
@@ -38,7 +36,7 @@ class AccountFirst(admin.ModelAdmin):
             accounts = visible(Account.objects.order_by("name"), request, "pk")
             chosen = as_id(request.GET.get("account"))
             if chosen is None or not accounts.filter(pk=chosen).exists():
-                return self._choose_account(request, list(accounts[:MOST]))
+                return self._choose_account(request, list(accounts[: MOST + 1]))
         return super().add_view(request, form_url, extra_context)
 
     def _choose_account(self, request: HttpRequest, accounts: list[Account]) -> HttpResponse:
@@ -54,7 +52,8 @@ class AccountFirst(admin.ModelAdmin):
                 **self.admin_site.each_context(request),
                 "title": f"Add {self.opts.verbose_name}",
                 "opts": self.opts,
-                "accounts": accounts,
+                "accounts": accounts[:MOST],
+                "most": MOST if len(accounts) > MOST else 0,
                 "question": self.question,
                 "media": self.media,
             },

@@ -7,12 +7,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import quote, unquote
-from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.contrib.admin.utils import unquote
 from django.forms import CheckboxSelectMultiple
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
-from django.utils.text import capfirst
+from django.http import HttpRequest, HttpResponse
 
 from subscribers.admin import StyledMedia
 from subscribers.audit import record
@@ -23,15 +20,16 @@ from subscribers.templatetags.sendonce_numbers import thousands
 from .. import composing
 from ..deleting import delete, is_deletable
 from ..editing import EDITABLE_FIELDS, EDITABLE_STATUSES, edit
-from ..errors import CampaignError, Conflict, WrongState
+from ..errors import WrongState
 from ..forms import CampaignForm
 from ..models import Campaign
-from .account_choice import AccountFirst, in_zone
+from .account_choice import AccountFirst
 from .approving import ApprovePages
 from .copying import CopyPages
-from .moments import both
+from .moments import both, in_zone
 from .panel import CampaignPanel
 from .previews import PreviewPages
+from .refusing import RefusingAdmin
 from .verbs import VerbAdmin
 
 Status = Campaign.Status
@@ -45,6 +43,7 @@ class CampaignAdmin(
     PreviewPages,
     CopyPages,
     VerbAdmin,
+    RefusingAdmin,
     AccountFirst,
     ScopedAdmin,
 ):
@@ -134,13 +133,6 @@ class CampaignAdmin(
         kwargs["widget"] = CheckboxSelectMultiple(attrs={"class": "sendonce-choices"})
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        # Its buttons open another tenant's form as readily, and a list of boxes has no use of it.
-        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
-            field.widget = field.widget.widget
-        return field
-
     def changeform_view(
         self,
         request: HttpRequest,
@@ -152,14 +144,7 @@ class CampaignAdmin(
             refused = self._refuse_late_edit(request, object_id)
             if refused is not None:
                 return refused
-        try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
-        except Conflict:
-            # Somebody saved between this form's check and its write; the check finds it now.
-            return super().changeform_view(request, object_id, form_url, extra_context)
-        except WrongState as error:
-            self.message_user(request, f"Not saved: {error}.", messages.ERROR)
-            return self._reload(object_id)
+        return super().changeform_view(request, object_id, form_url, extra_context)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if not change:
@@ -189,15 +174,6 @@ class CampaignAdmin(
         # An edit wrote the segments with the version; writing them again would be outside it.
         if not change:
             super().save_related(request, form, formsets, change)
-
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
-    ) -> HttpResponse:
-        try:
-            return super().delete_view(request, object_id, extra_context)
-        except CampaignError as error:
-            self.message_user(request, f"{capfirst(str(error))}.", messages.ERROR)
-            return self._reload(object_id)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self._record(request, obj, "delete")
@@ -253,13 +229,7 @@ class CampaignAdmin(
         ):
             return None
         error = WrongState("edit", found.status, EDITABLE_STATUSES)
-        self.message_user(request, f"Not saved: {error}.", messages.ERROR)
-        return self._reload(object_id)
-
-    def _reload(self, object_id: str | None) -> HttpResponseRedirect:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
-        args = [quote(unquote(object_id or ""))]
-        return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
+        return self._refused(request, object_id, f"Not saved: {error}.")
 
 
 def _moment(campaign: Campaign, moment: datetime | None) -> str:

@@ -5,28 +5,25 @@ from __future__ import annotations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.contrib import admin, messages
-from django.contrib.admin.utils import quote, unquote
-from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.contrib import admin
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
-from django.urls import reverse
-from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
 from subscribers.audit import record
 from subscribers.scoping import AccountFilter, ScopedAdmin
 
-from ..errors import CampaignError
 from ..images import can_read, public_path, public_url, remove, snippets, store
 from ..library_forms import ImageForm, NewImageForm
 from ..models import Image
-from .account_choice import AccountFirst, in_zone
+from .account_choice import AccountFirst
+from .moments import in_zone
+from .refusing import RefusingAdmin
 
 
 @admin.register(Image)
-class ImageAdmin(StyledMedia, AccountFirst, ScopedAdmin):
+class ImageAdmin(StyledMedia, RefusingAdmin, AccountFirst, ScopedAdmin):
     """A picture's file is for good: mail that was sent shows it. Its name and words may change."""
 
     form = ImageForm
@@ -45,7 +42,6 @@ class ImageAdmin(StyledMedia, AccountFirst, ScopedAdmin):
 
     class Media:
         css = {"all": ("sendonce_campaigns/compose.css",)}
-        js = ("sendonce_campaigns/compose.js",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
@@ -59,12 +55,6 @@ class ImageAdmin(StyledMedia, AccountFirst, ScopedAdmin):
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         kwargs.setdefault("form", self.form if obj is not None else self.add_form)
         return super().get_form(request, obj, change, **kwargs)
-
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
-            field.widget = field.widget.widget
-        return field
 
     @admin.display(description="pixels")
     def dimensions(self, obj: Image) -> str:
@@ -88,17 +78,6 @@ class ImageAdmin(StyledMedia, AccountFirst, ScopedAdmin):
             told = {"image": obj.pk, "sha256": obj.sha256, "size": obj.size}
             verb = "image.edit" if change else "image.upload"
             record(obj.account, verb, subject=str(obj), detail=told, request=request)
-
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
-    ) -> HttpResponse:
-        try:
-            return super().delete_view(request, object_id, extra_context)
-        except CampaignError as error:
-            self.message_user(request, f"{capfirst(str(error))}.", messages.ERROR)
-            name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
-            args = [quote(unquote(object_id))]
-            return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():

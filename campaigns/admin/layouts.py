@@ -5,31 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import quote, unquote
-from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
 from subscribers.audit import record
 from subscribers.scoping import AccountFilter, ScopedAdmin
 
-from ..errors import CampaignError, Conflict
 from ..layout_edits import EDITABLE_FIELDS, Edited, approved_with, delete_layout, edit_layout
 from ..library_forms import LayoutForm
 from ..models import Campaign, Layout
 from ..previewing import example_of
-from .account_choice import AccountFirst, in_zone
+from .account_choice import AccountFirst
 from .frames import FramePreview
+from .moments import in_zone
+from .refusing import RefusingAdmin
 
 #: Campaigns that a message or the page names.
 NAMED = 10
 
 
 @admin.register(Layout)
-class LayoutAdmin(StyledMedia, AccountFirst, FramePreview, ScopedAdmin):
+class LayoutAdmin(StyledMedia, RefusingAdmin, AccountFirst, FramePreview, ScopedAdmin):
     """Edits are compare-and-set on the version that was read, and take approvals back."""
 
     form = LayoutForm
@@ -56,12 +54,6 @@ class LayoutAdmin(StyledMedia, AccountFirst, FramePreview, ScopedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("account",) if obj else ()
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
-            field.widget = field.widget.widget
-        return field
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return (
             obj is not None
@@ -74,22 +66,6 @@ class LayoutAdmin(StyledMedia, AccountFirst, FramePreview, ScopedAdmin):
         return in_zone(obj.changed, obj.account)
 
     # --- editing -----------------------------------------------------------------------------
-
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: Any = None,
-    ) -> HttpResponse:
-        try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
-        except Conflict:
-            # Somebody saved between this form's check and its write; the check finds it now.
-            return super().changeform_view(request, object_id, form_url, extra_context)
-        except CampaignError as error:
-            self.message_user(request, f"Not saved: {error}.", messages.ERROR)
-            return self._reload(object_id)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         with transaction.atomic():
@@ -140,15 +116,6 @@ class LayoutAdmin(StyledMedia, AccountFirst, FramePreview, ScopedAdmin):
 
     # --- deleting ----------------------------------------------------------------------------
 
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: Any = None
-    ) -> HttpResponse:
-        try:
-            return super().delete_view(request, object_id, extra_context)
-        except CampaignError as error:
-            self.message_user(request, f"{capfirst(str(error))}.", messages.ERROR)
-            return self._reload(object_id)
-
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():
             self._record(request, obj, "layout.delete")
@@ -179,11 +146,6 @@ class LayoutAdmin(StyledMedia, AccountFirst, FramePreview, ScopedAdmin):
             return ""
         name = "admin:sendonce_campaigns_campaign_change"
         return reverse(name, args=[campaign.pk], current_app=self.admin_site.name)
-
-    def _reload(self, object_id: str | None) -> HttpResponseRedirect:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
-        args = [quote(unquote(object_id or ""))]
-        return HttpResponseRedirect(reverse(name, args=args, current_app=self.admin_site.name))
 
 
 def _named(campaigns: list[Campaign]) -> str:

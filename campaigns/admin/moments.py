@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 
 from django.utils.formats import date_format
 
+from subscribers.models import Account
+
 DAY, TIME = "j F Y", "H:i"
 
 
@@ -19,6 +21,12 @@ def both(moment: datetime, zone: ZoneInfo) -> str:
         return shown
     day = "" if local.date() == utc.date() else f"{date_format(utc, DAY)}, "
     return f"{shown} ({day}{date_format(utc, TIME)} UTC)"
+
+
+def in_zone(moment: datetime, account: Account) -> str:
+    """For a list: ``30 Nov 2026 20:15 CET``, in the account's time zone."""
+    local = moment.astimezone(ZoneInfo(account.timezone))
+    return f"{local.day} {local:%b %Y %H:%M} {zone_name(local)}"
 
 
 def zone_name(local: datetime) -> str:

@@ -19,7 +19,7 @@ from subscribers.models import Account
 from subscribers.scoping import as_id, visible
 
 from .. import hooks, previewing
-from ..content import CompiledContent
+from ..content import TEXTS, CompiledContent
 from ..models import Campaign, Layout
 from ..preview_people import EMPTY, Chosen, beginning_with, choose
 from ..previewing import Preview
@@ -308,9 +308,7 @@ def _words(request: HttpRequest) -> str:
 def _carried(request: HttpRequest) -> list[tuple[str, str]]:
     """The form's values that make the message, for the next look at it."""
     return [
-        (name, value)
-        for name in (*previewing.TEXTS, *_CHOICES)
-        for value in request.POST.getlist(name)[:200]
+        (name, value) for name in (*TEXTS, *_CHOICES) for value in request.POST.getlist(name)[:200]
     ]
 
 

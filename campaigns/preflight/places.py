@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..sandbox import SandboxError, tags
+from ..sandbox import SandboxError, place, tags
 from .findings import Finding, Level
 
 #: Findings of one check that are shown; beyond them it says how many more there are.
@@ -68,8 +68,7 @@ def find_url(sources: Mapping[str, str], url: str, *fields: str) -> Place:
 
 
 def _place(field: str, source: str, at: int) -> Place:
-    line_start = source.rfind("\n", 0, at) + 1
-    return Place(field, source.count("\n", 0, at) + 1, at - line_start + 1)
+    return Place(field, *place(source, at))
 
 
 #: Nowhere in particular.

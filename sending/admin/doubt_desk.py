@@ -29,7 +29,7 @@ from ..doubt_advice import (
 )
 from ..models import Send
 from ..status import database_time
-from .pages import OperatingPages
+from .pages import OperatingPages, moment_of
 
 #: What stands for the messages of no campaign, where a campaign's id does else.
 SINGLE = "none"
@@ -150,7 +150,7 @@ class DoubtDesk(OperatingPages):
         if problem:
             self.message_user(request, problem, messages.WARNING)
             return HttpResponseRedirect(back)
-        asked = _moment(request.POST.get("asked", ""))
+        asked = moment_of(request.POST.get("asked", ""))
         if "confirmed" not in request.POST or asked is None:
             return self._confirm(request, scope, decision, everything, ids)
         sends = self.get_queryset(request)
@@ -231,11 +231,8 @@ class DoubtDesk(OperatingPages):
 
     @staticmethod
     def _of(sends: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
-        if scope.campaign is None:
-            sends = sends.filter(campaign__isnull=True)
-        else:
-            sends = sends.filter(campaign=scope.campaign.pk)
-        return sends if scope.reason is None else sends.filter(reason=scope.reason)
+        campaign = scope.campaign.pk if scope.campaign is not None else None
+        return doubt_desk.concerning(sends, campaign, scope.reason)
 
     def _doubtful(self, request: HttpRequest, scope: Scope) -> QuerySet[Any]:
         campaign = scope.campaign.pk if scope.campaign is not None else None
@@ -257,15 +254,6 @@ def _problem(decision: str, scope: Scope, *, chosen: bool) -> str:
     if not chosen:
         return "Nothing was changed: tick the messages to decide about, or choose all."
     return ""
-
-
-def _moment(raw: str) -> datetime | None:
-    """A moment as the confirmation page carries it; None when it is none."""
-    try:
-        found = datetime.fromisoformat(raw)
-    except ValueError:
-        return None
-    return found if timezone.is_aware(found) else None
 
 
 def _shown(one: doubt_desk.Doubtful, may_resolve: bool) -> dict[str, Any]:

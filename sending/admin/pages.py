@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -10,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from django.views.decorators.csrf import csrf_protect
 
 
@@ -45,3 +47,12 @@ class OperatingPages(admin.ModelAdmin):
     def must_view(self, request: HttpRequest) -> None:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
+
+
+def moment_of(raw: str) -> datetime | None:
+    """A moment as an address or a form of these pages carries it; None when it is none."""
+    try:
+        found = datetime.fromisoformat(raw)
+    except ValueError:
+        return None
+    return found if timezone.is_aware(found) else None

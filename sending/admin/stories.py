@@ -20,7 +20,7 @@ from subscribers.suppressing.standing import entries_against, hindrances
 from .. import person_search, why_not
 from ..models import Send
 from ..person_story import Entry, Sees, person_story
-from .pages import OperatingPages
+from .pages import OperatingPages, moment_of
 
 #: Campaigns that the page offers to ask about, the latest; an older one is asked for by its link.
 OFFERED = 100
@@ -95,7 +95,7 @@ class Stories(OperatingPages):
                 staff=request.user.has_perm(f"{audit.app_label}.view_{audit.model_name}"),
             ),
             before=as_id(request.GET.get("before", "")),
-            until=_moment(request.GET.get("until", "")),
+            until=moment_of(request.GET.get("until", "")),
         )
         zone = ZoneInfo(account.timezone)
         sees_campaigns = request.user.has_perm(f"{Campaign._meta.app_label}.view_campaign")
@@ -189,11 +189,3 @@ def _now(person: Subscriber | None) -> str:
 def _paused_until(person: Subscriber | None) -> datetime | None:
     until = person.paused_until if person is not None else None
     return until if until is not None and until > timezone.now() else None
-
-
-def _moment(raw: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(raw)
-    except ValueError:
-        return None
-    return found if timezone.is_aware(found) else None

@@ -15,16 +15,6 @@ SELECT n.campaign_id, n.status, sum(n.number)::bigint FROM (
     WHERE t.campaign_id = ANY(%(ids)s::bigint[]) AND t.what = 0) n
 GROUP BY n.campaign_id, n.status HAVING sum(n.number) <> 0"""
 
-# Seconds since the last hand-overs of each; see watching.HANDED_LAST.
-HANDED_LAST = f"""
-SELECT x.id, r.age FROM unnest(%(ids)s::bigint[]) AS x (id)
-CROSS JOIN LATERAL (
-    SELECT EXTRACT(epoch FROM clock_timestamp() - s.handed_at)::float8 AS age
-    FROM {SEND} s WHERE s.campaign_id = x.id AND s.id <= COALESCE(
-        (SELECT COALESCE(max(f.id) FILTER (WHERE f.status = 'sending'), max(f.id)) FROM {SEND} f
-         WHERE f.queue = 3 AND f.campaign_id = x.id), 9223372036854775807)
-    ORDER BY s.id DESC LIMIT %(limit)s) r"""
-
 ALIVE = f"""
 SELECT clock_timestamp(), EXISTS (SELECT 1 FROM {WORKER} w
     WHERE w.ended IS NULL AND w.seen >= clock_timestamp() - %(within)s)"""

@@ -44,14 +44,4 @@ class Migration(migrations.Migration):
             ],
             options={"ordering": ["role"]},
         ),
-        migrations.AddIndex(
-            model_name="auditevent",
-            index=models.Index(fields=["verb", "-id"], name="sendonce_audit_verb"),
-        ),
-        migrations.AddIndex(
-            model_name="auditevent",
-            index=models.Index(
-                fields=["account", "verb", "-id"], name="sendonce_audit_account_verb"
-            ),
-        ),
     ]

@@ -12,6 +12,16 @@ class Migration(migrations.Migration):
 
     operations = [
         AddIndexConcurrently(
+            model_name="auditevent",
+            index=models.Index(fields=["verb", "-id"], name="sendonce_audit_verb"),
+        ),
+        AddIndexConcurrently(
+            model_name="auditevent",
+            index=models.Index(
+                fields=["account", "verb", "-id"], name="sendonce_audit_account_verb"
+            ),
+        ),
+        AddIndexConcurrently(
             model_name="signup",
             index=models.Index(fields=["account", "-id"], name="sendonce_signup_account"),
         ),

@@ -14,6 +14,8 @@ from django.test import Client
 from django.utils import timezone
 
 from campaigns import editing, lifecycle
+from campaigns.admin import account_choice
+from campaigns.errors import GateBusy
 from campaigns.forms import CampaignForm, ZonedDateTimeField
 from campaigns.models import Campaign
 from tests.factories import AccountFactory, CampaignFactory, SegmentFactory
@@ -57,6 +59,18 @@ def test_a_new_campaign_is_of_the_chosen_account_and_its_author(boss: Client) ->
     assert (made.account, made.status, made.version) == (segment.account, Status.DRAFT, 1)
     assert made.created_by is not None
     assert list(made.segments.all()) == [segment]
+
+
+def test_accounts_that_are_not_offered_are_told_of(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        AccountFactory.create()
+    assert "by name" not in boss.get(url("add")).content.decode()
+    monkeypatch.setattr(account_choice, "MOST", 2)
+    page = boss.get(url("add"))
+    assert len(page.context["accounts"]) == 2
+    assert "These are the first 2 by name" in page.content.decode()
 
 
 def test_a_member_of_one_account_is_not_asked_which() -> None:
@@ -113,6 +127,21 @@ def test_an_edit_between_the_check_and_the_write_is_seen_too(
     assert 'value="Second"' in answer.content.decode()
     campaign.refresh_from_db()
     assert (campaign.subject, campaign.version) == ("First", 2)
+
+
+def test_an_edit_that_can_not_be_decided_about_in_time_is_told(
+    boss: Client, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*args: Any, **kwargs: Any) -> Any:
+        raise GateBusy
+
+    monkeypatch.setattr("campaigns.admin.campaign.edit", busy)
+    answer = boss.post(url("change", campaign.pk), form_of(campaign, name="Autumn"))
+    assert answer.status_code == 302
+    assert "Not saved: the campaign is busy" in said(answer)
+    campaign.refresh_from_db()
+    assert (campaign.name != "Autumn", campaign.version) == (True, 1)
+    assert not LogEntry.objects.exists()
 
 
 @pytest.mark.parametrize("version", ["", "0", "x", "99"])

@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from campaigns.copying import COPIED, copied_name, copy
+from campaigns.content import TEXTS
+from campaigns.copying import copied_name, copy
 from campaigns.editing import EDITABLE_FIELDS
 from campaigns.errors import WrongState
 from campaigns.models import Campaign
@@ -36,7 +37,7 @@ def test_a_copy_is_a_draft_with_the_same_content(status: str) -> None:
     assert (made.status, made.version, made.created_by) == ("draft", 1, by)
     assert made.name == f"Copy of {campaign.name}"
     assert made.layout == layout
-    for name in COPIED:
+    for name in TEXTS:
         assert getattr(made, name) == getattr(campaign, name)
     assert set(made.segments.all()) == set(campaign.segments.all())
     assert set(made.exclude_segments.all()) == set(campaign.exclude_segments.all())
@@ -45,7 +46,7 @@ def test_a_copy_is_a_draft_with_the_same_content(status: str) -> None:
 
 
 def test_every_field_of_the_content_is_copied() -> None:
-    assert {*COPIED, "name", "layout", "scheduled_for", "finish_by"} == EDITABLE_FIELDS
+    assert {*TEXTS, "name", "layout", "scheduled_for", "finish_by"} == EDITABLE_FIELDS
 
 
 @pytest.mark.parametrize(("hours", "kept"), [(1, True), (-1, False)])

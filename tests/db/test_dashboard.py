@@ -205,7 +205,7 @@ def test_drafts_are_told_the_newest_first_and_each_once() -> None:
     CampaignFactory.create(name="Of others")
     old = CampaignFactory.create(account=account, name="Forgotten", created_by=user)
     Campaign.objects.filter(pk=old.pk).update(created=timezone.now() - timedelta(days=31))
-    facts = look([account.pk], ALL, user_id=user.pk)
+    facts = look([account.pk], ALL, by=user)
     assert [one.name for one in facts.drafts] == ["Newer", "Older"]
     assert [one.name for one in facts.second] == ["For a second person"]
     drafts = shown(client).partition('id="sendonce-drafts"')[2].partition("</section>")[0]

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from campaigns.models import Campaign
 from sending import doubt_decisions
-from sending.admin import doubt_desk as pages
+from sending.admin.pages import moment_of
 from sending.models import DeliveryEvent, Send
 from subscribers.models import AuditEvent
 from tests.factories import CampaignFactory, SendFactory
@@ -205,4 +205,4 @@ def test_the_campaigns_page_leads_to_the_desk() -> None:
 
 
 def test_a_moment_that_is_none_is_none() -> None:
-    assert pages._moment("2026-01-01T00:00:00+00:00") is not None
+    assert moment_of("2026-01-01T00:00:00+00:00") is not None

@@ -185,7 +185,7 @@ def test_a_layout_has_to_compile_with_some_body(
     body_format: str, body: str, wrong: list[Any]
 ) -> None:
     account = AccountFactory.build(pk=1)
-    found = layout_problems(account, Layout(account=account, body_format=body_format, body=body))
+    found = layout_problems(Layout(account=account, body_format=body_format, body=body))
     assert [(error.field, error.line) for error in found] == wrong
 
 

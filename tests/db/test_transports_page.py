@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from sending import transport_overview
 from sending.models import CampaignHealth, RateLimit, TransportPause
 from tests.factories import AccountFactory, CampaignFactory, WorkerFactory
 
@@ -125,6 +126,19 @@ def test_brakes_that_last_are_told_with_their_numbers(superuser_client: Client) 
     page = superuser_client.get(PAGE)
     assert [brake["campaign"] for brake in page.context["brakes"]] == [tripped]
     assert "21 (7.00" in page.content.decode()
+
+
+def test_pauses_by_hand_do_not_take_the_place_of_a_brakes(
+    superuser_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport_overview, "BRAKES", 2)
+    tripped = CampaignFactory.create(paused=True, status_reason=TRIP)
+    CampaignHealth.objects.create(campaign=tripped, base={"trip": TRIP})
+    for base in ({}, {"trip": TRIP}, {"trip": "another"}):
+        by_hand = CampaignFactory.create(paused=True, status_reason="paused by ann")
+        CampaignHealth.objects.create(campaign=by_hand, base=base)
+    page = superuser_client.get(PAGE)
+    assert [brake["campaign"] for brake in page.context["brakes"]] == [tripped]
 
 
 def test_slow_downs_are_listed_for_whom_they_concern(superuser_client: Client) -> None:

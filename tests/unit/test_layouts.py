@@ -13,10 +13,10 @@ from campaigns.layouts import (
     LayoutError,
     compose,
     first_block_tag,
-    place,
     read_body,
     read_frame,
 )
+from campaigns.sandbox import place
 
 FRAME = """\
 <h1>{% block title %}News{% endblock %}</h1>

@@ -1,20 +1,22 @@
-// Follows an import while it runs. Without this script the page has a link that reloads it.
+// Follows what goes on by itself (an import, a test): asks for the part of the page that changes
+// until that part names no URL any more. Without this script the page has a link that reloads it.
 "use strict";
 (() => {
   const PAUSE = 2000;
   const PATIENCE = 30000;
-  const said = document.getElementById("import-said");
+  const { id, dataset } = document.querySelector("[data-follow]");
+  const said = document.getElementById(dataset.follow);
   let wait = PAUSE;
   let timer = 0;
 
-  const region = () => document.getElementById("import-state");
+  const region = () => document.getElementById(id);
 
   // Every answer has another token for its forms; that alone is no news.
   const news = (node) => node.innerHTML.replace(/(csrfmiddlewaretoken" value=")[^"]*/g, "$1");
 
   // Told to screen readers only when it says something new, not every two seconds.
   const say = (text) => {
-    if (said && text && said.textContent !== text) {
+    if (text && said.textContent !== text) {
       said.textContent = text;
     }
   };
@@ -36,22 +38,24 @@
       return;
     }
     try {
-      const answer = await fetch(url, { credentials: "same-origin", redirect: "error" });
+      const answer = await fetch(url, { redirect: "error" });
       if (answer.status >= 400 && answer.status < 500) {
-        say("This page does not follow the import any more. Reload it.");
+        say(said.dataset.lost);
         return;
       }
       if (!answer.ok) {
         throw new Error(String(answer.status));
       }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const fresh = page.getElementById("import-state");
+      const fresh = page.getElementById(id);
       if (!fresh) {
         throw new Error("another page");
       }
-      wait = PAUSE;
+      // What waits for long is asked for less often.
+      wait = Math.min(wait * 1.2, PATIENCE);
       if (news(fresh) !== news(region()) || fresh.dataset.poll !== url) {
         replace(document.importNode(fresh, true));
+        wait = PAUSE;
       }
     } catch {
       wait = Math.min(wait * 2, PATIENCE);
