@@ -14,6 +14,9 @@ def flaws(page: Page) -> list[str]:
     """What axe finds in the page's content; the frame around it is Django's own. Looked for in
     a twin of the page, because axe itself styles inline, which our policy forbids."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    # A click's page may be on its way still: what is read must be the whole of it.
+    page.wait_for_load_state()
+    page.wait_for_selector("#content", state="attached")
     body, browser = page.content(), page.context.browser
     assert browser is not None
     context = browser.new_context(bypass_csp=True)

@@ -68,6 +68,7 @@ def neighbours() -> Account:
 def look(page: Page, name: str, *, axe: bool = True) -> None:
     """Nothing of the neighbours, no sideways scrolling, nothing that axe finds; and pictures of
     it where ``SHOTS`` names a folder."""
+    page.wait_for_load_state()
     assert SECRET.lower() not in page.content().lower(), name
     assert too_narrow(page) == [], name
     if folder := os.environ.get("SHOTS"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,11 @@ from tests.crash.relay import OK, Relay
 
 
 def test_a_silent_relay_leaves_lanes_to_the_other(
-    sink: Callable[..., Sink], senders: Senders
+    sink: Callable[..., Sink], senders: Senders, settings: Any
 ) -> None:
     relay = sink()
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
-        transports = _transports(silent=silent.getsockname()[1], works=relay.port)
+        transports = _transports(settings, silent=silent.getsockname()[1], works=relay.port)
         stuck = make_campaign(addresses(200), slug="stuck", transport="silent")
         process = senders.start("--lanes", "4", SENDONCE_TRANSPORTS=transports)
         wait_until(
@@ -35,18 +36,16 @@ def test_a_silent_relay_leaves_lanes_to_the_other(
 
 
 def test_two_relays_that_never_answer_leave_lanes_to_the_third(
-    sink: Callable[..., Sink], senders: Senders
+    sink: Callable[..., Sink], senders: Senders, settings: Any
 ) -> None:
     works = sink()
     with Relay(at_dot=lambda _: None) as one, Relay(at_dot=lambda _: None) as two:
+        transports = _transports(settings, one=one.port, two=two.port, works=works.port)
         stuck = [
             make_campaign(addresses(300, prefix=alias), slug=alias, transport=alias)
             for alias in ("one", "two")
         ]
-        process = senders.start(
-            *("--lanes", "8"),
-            SENDONCE_TRANSPORTS=_transports(one=one.port, two=two.port, works=works.port),
-        )
+        process = senders.start("--lanes", "8", SENDONCE_TRANSPORTS=transports)
         for campaign in stuck:
             wait_until(
                 campaign.sends.filter(status=Send.Status.SENDING).exists, "lanes that are stuck"
@@ -100,12 +99,13 @@ def test_a_refused_sender_address_pauses_its_own_account_only(senders: Senders) 
     assert len(set(relay.accepted)) == len(relay.accepted) == 40
 
 
-def _transports(**ports: int) -> str:
-    """The setting: an SMTP relay on this machine for each alias."""
+def _transports(settings: Any, **ports: int) -> str:
+    """An SMTP relay on this machine for each alias: as the senders' variable, and in this process,
+    whose preflight wants to know where the mail goes."""
     backend = "sending.smtp.EmailBackend"
-    return json.dumps(
-        {
-            alias: {"BACKEND": backend, "OPTIONS": {"host": "127.0.0.1", "port": port}}
-            for alias, port in ports.items()
-        }
-    )
+    entries = {
+        alias: {"BACKEND": backend, "OPTIONS": {"host": "127.0.0.1", "port": port}}
+        for alias, port in ports.items()
+    }
+    settings.SENDONCE = {**settings.SENDONCE, "TRANSPORTS": entries}
+    return json.dumps(entries)
