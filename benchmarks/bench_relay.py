@@ -6,8 +6,10 @@ A lane has one message under way, so that with ``round trips`` a message no more
 lanes / (round trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out
 together; then the message), one with ``--chunking``. Our own sink plays the line: what arrives
 together is answered together, a latency later. The rate is taken from the first hand-over to the
-last acceptance, by the database's clock; with start-up it is printed beside it. Each round sends a
-campaign of its own to the same people; medians are told. Traffic stays on 127.0.0.1.
+last acceptance, by the database's clock; with start-up it is printed beside it, and what as many
+sessions of one process send of ready bytes, without a database: a machine that is too busy for the
+line shows there. Each round sends a campaign of its own to the same people; medians are told.
+Traffic stays on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 12.0
+#: Of the sessions that send ready bytes.
+READY_SECONDS = 3.0
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
@@ -51,6 +55,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, server: Any, port: int) -> None:
+    from benchmarks import bench_smtp
     from benchmarks.harness import campaign, cluster, command_line, figures, table, timing
 
     trips = 1 if options.chunking else 2
@@ -60,7 +65,8 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
     segment = campaign.people(campaign.account(), messages)
     several = command_line.knows("run_sender", "--processes")
     copies = 1 if several else options.processes
-    rates, whole, cpu = [], [], []
+    rates, whole, cpu, ready = [], [], [], []
+    few, data = max(int(possible * READY_SECONDS), options.lanes), bench_smtp.message(6_000)
     for number in range(1, options.rounds + 1):
         campaign_id = campaign.approved(segment, f"Bench {number}").pk
         command = timing.manage(
@@ -73,7 +79,11 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
         rates.append(messages / seconds_to_send(campaign_id, messages))
         whole.append(messages / took.seconds)
         cpu.append(took.cpu / messages)
-        print(f"round {number}: {rates[-1]:.0f} messages/s", flush=True)
+        seconds, _ = bench_smtp.measure(port, options.lanes, few, data, options.chunking)
+        ready.append(few / seconds)
+        print(
+            f"round {number}: {rates[-1]:.0f} messages/s, ready bytes {ready[-1]:.0f}", flush=True
+        )
 
     rate, with_start = table.median(rates), table.median(whole)
     how = f"{options.lanes} lanes, lot {options.lot}, {trips} x {options.latency * 1000:g} ms"
@@ -83,12 +93,14 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
     print(f"possible       {possible:8.0f} messages/s")
     print(f"reached        {rate:8.0f} messages/s   ratio {rate / possible:.3f}")
     print(f"with start-up  {with_start:8.0f} messages/s   ratio {with_start / possible:.3f}")
+    line_rate = table.median(ready)
+    print(f"ready bytes    {line_rate:8.0f} messages/s   ratio {line_rate / possible:.3f}")
     print(f"CPU            {table.median(cpu) * 1e6:8.0f} us a message, start-up included")
     name = "relay_chunking" if options.chunking else "relay"
     extent = table.Extent(
         options.rounds, f"{messages:,} messages", smaller=options.seconds < SECONDS
     )
-    figures.tell(name, rate / possible, how, extent)
+    figures.tell(name, rate / possible, f"{how}; ready bytes {line_rate / possible:.3f}", extent)
 
 
 def seconds_to_send(campaign_id: int, messages: int) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from campaigns.gate import is_lock_timeout
@@ -70,17 +71,26 @@ class Desk(Generic[Job, Result]):
         can't be written, or whose campaign is busy, keeps nobody else's. Where a row is locked
         by somebody else each is tried by who has brought it (``alone``), so that nobody else waits.
         """
-        place: _Place[Job, Result] = _Place(job)
+        return self.put_all([job])[0]()
+
+    def put_all(self, jobs: Sequence[Job]) -> list[Callable[[], Result]]:
+        """The same for several jobs of others'; what to call for the result of each, once."""
+        places: list[_Place[Job, Result]] = [_Place(job) for job in jobs]
         with self._lock:
-            self._waiting.append(place)
+            self._waiting += places
             writes = not self._writing
             self._writing = True
-        if not writes:
-            place.turn.acquire()
-        if not place.settled:
-            self._take_turn(place)
+        for place in places:
+            if not writes:
+                place.turn.acquire()
+            writes = False
+            if not place.settled:
+                self._take_turn(place)
+        return [partial(self._told, place) for place in places]
+
+    def _told(self, place: _Place[Job, Result]) -> Result:
         if place.alone and self._alone is not None:
-            return self._alone(job)
+            return self._alone(place.job)
         if place.error is not None:
             raise place.error
         return place.result  # type: ignore[return-value]

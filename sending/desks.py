@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from .clerk import Clerk, Ticket
 from .desk import Desk
 from .handover import Handed, hand_over
 from .queue import Claimed
@@ -47,6 +48,7 @@ class Desks:
             rows=_ids,
             most=MOST_ROWS,
         )
+        self._clerk: Clerk[Lot, Handed] = Clerk(self._handing.put_all, "hand-overs")
         self._settling: Desk[Sequence[Settlement], dict[int, str]] = Desk(
             self._settle,
             alone=lambda told: self._settle([told], hurried=False)[0],
@@ -60,6 +62,17 @@ class Desks:
     ) -> Handed:
         """As ``handover.hand_over``, with what other lanes hand over at this moment."""
         return self._handing.put(Lot(rows, over.via, over.window, accepted))
+
+    def lay(
+        self,
+        rows: Sequence[Claimed],
+        over: Transport,
+        accepted: Sequence[Settlement],
+        patience: float,
+    ) -> Ticket[Handed]:
+        """The same without waiting for it, begun within ``patience`` seconds: the ticket is for
+        what ``hand_over`` would return or raise."""
+        return self._clerk.lay(Lot(rows, over.via, over.window, accepted), patience)
 
     def settle(self, settlements: Sequence[Settlement]) -> dict[int, str]:
         """As ``settle.settle``, with other lanes' outcomes."""

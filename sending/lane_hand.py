@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .answers import answer
 from .handover import give_back
-from .lot import Lot
+from .lot import Ahead, Lot
 from .outcomes import Outcome, Reason, Stage, Verdict
 from .queue import Claimed
 from .rescue import replay_wait
@@ -29,23 +29,53 @@ class InHand:
         self.shared = shared
         self.lock = threading.Lock()
         self.lot: Lot | None = None
+        #: What is handed over already, or is being so, while ``lot`` is on the wire.
+        self.ahead: Ahead | None = None
 
     def current(self) -> Lot | None:
         """The lot this lane works on, for a shutdown that waits no longer."""
         with self.lock:
-            return self.lot
+            return self.lot or (self.ahead.lot if self.ahead is not None else None)
 
     def begin(self, rows: list[Claimed]) -> Lot:
         """A lot of these rows is in hand now, with what the one before left to be written."""
         lot = Lot(rows={r.id: r for r in rows})
         with self.lock:
-            if self.lot is not None:
-                lot.settlements = self.lot.settlements
-                lot.before = list(self.lot.rows.values())
-                # A row of both was taken from us and claimed anew: it goes by the new claim.
-                lot.rows = {**self.lot.rows, **lot.rows}
-            self.lot = lot
+            self._follow(lot)
         return lot
+
+    def _follow(self, lot: Lot) -> None:
+        """It takes the place of the lot in hand."""
+        if self.lot is not None:
+            lot.carried = self.lot.settlements
+            lot.before = list(self.lot.rows.values())
+            # A row of both was taken from us and claimed anew: it goes by the new claim.
+            lot.rows = {**self.lot.rows, **lot.rows}
+        self.lot = lot
+
+    # --- the lot after it --------------------------------------------------------------------
+
+    def look_ahead(self, ahead: Ahead | None) -> None:
+        """This, or nothing, is handed over meanwhile."""
+        with self.lock:
+            self.ahead = ahead
+
+    def go_on(self, ahead: Ahead) -> Lot:
+        """What was handed over meanwhile is in hand now."""
+        with self.lock:
+            self.ahead = None
+            self._follow(ahead.lot)
+        return ahead.lot
+
+    def turn_back(self) -> None:
+        """What was handed over meanwhile, or may have been, is not started: return it."""
+        ahead = self.ahead
+        if ahead is not None:
+            self.give_back(list(ahead.lot.rows.values()))
+            with self.lock:
+                self.ahead = None
+
+    # --- its end -----------------------------------------------------------------------------
 
     def carries(self, lot: Lot) -> bool:
         """Whether the outcomes of a lot can wait for the hand-over of the next: all of it was
@@ -57,7 +87,7 @@ class InHand:
             and all(told.outcome == Outcome.SENT for told in lot.settlements)
             and not shared.brake.urgent
             and not shared.stopping.is_set()
-            and shared.ready.waiting() > 0
+            and (self.ahead is not None or shared.ready.waiting() > 0)
         )
 
     def write_carried(self) -> None:
@@ -72,13 +102,20 @@ class InHand:
             self.give_up(lot, fault)
             raise
 
+    def close(self) -> None:
+        """The lane ends: nothing is in hand afterwards."""
+        try:
+            self.turn_back()
+        finally:
+            self.write_carried()
+
     def give_up(self, lot: Lot, fault: Exception) -> None:
         """Account for a lot that a fault ended, as far as that is possible."""
         try:
             self.conclude(lot, f"{type(fault).__name__}: {fault}")
         finally:
             with self.lock:
-                self.lot = None
+                self.lot = self.ahead = None
 
     def end(self, lot: Lot) -> None:
         """Write what is known of the lot; it is in hand no longer."""
@@ -88,7 +125,7 @@ class InHand:
 
     def write_before(self, lot: Lot) -> None:
         """Write the outcomes of the lot before by themselves."""
-        session, told = self.shared.journal.session, lot.settlements
+        session, told = self.shared.journal.session, lot.carried
         if told:
             became = self.shared.persist(lambda: self.shared.desks.settle(told), "outcomes")
             self.written(lot, became, session)
@@ -96,10 +133,10 @@ class InHand:
     def written(self, lot: Lot, became: dict[int, str], session: int) -> None:
         """The outcomes of the lot before are committed: as of ``settle``, and it is behind us."""
         shared = self.shared
-        shared.journal.keep(lot.settlements, session)
+        shared.journal.keep(lot.carried, session)
         shared.tally.settled(became)
         with self.lock:
-            lot.settlements = []
+            lot.carried = []
             before, lot.before = lot.before, []
             for row in before:
                 if lot.rows.get(row.id) is row:
@@ -108,7 +145,7 @@ class InHand:
 
     def _write(self, lot: Lot) -> None:
         with self.lock:
-            settlements, unstarted = lot.settlements, lot.unstarted
+            settlements, unstarted = [*lot.carried, *lot.settlements], lot.unstarted
         self.settle(settlements)
         if unstarted:
             self.give_back(unstarted)
@@ -120,7 +157,10 @@ class InHand:
         What is known is written, what is on the wire is in doubt, the rest was never started.
         """
         with self.lock:
-            settlements, wire = list(lot.settlements), lot.on_wire
+            settlements, wire = [*lot.carried, *lot.settlements], lot.on_wire
+            rows = [*lot.rows.values()]
+            if self.ahead is not None and self.ahead.lot is not lot:
+                rows += self.ahead.lot.rows.values()
         if wire is not None:
             said = answer(Stage.DOT, None, f"given up while on the wire: {why}")
             # It may still be under way: a replay waits as long as for a lost worker's.
@@ -132,13 +172,13 @@ class InHand:
                     replay_wait=replay_wait(),
                 )
             )
-        known = {s.send_id for s in settlements}
+        known = {s.token for s in settlements}
         try:
             self.settle(settlements, alone=True)
-            self.give_back([r for r in lot.rows.values() if r.id not in known])
+            self.give_back([r for r in rows if r.token not in known])
         finally:
             # Whatever went wrong: a row that nobody renews is settled by its lease.
-            self.shared.ready.release(lot.rows.values())
+            self.shared.ready.release(rows)
 
     def settle(self, settlements: list[Settlement], *, alone: bool = False) -> None:
         """Write outcomes. ``alone``: not together with other lanes', of which one may hang."""

@@ -4,6 +4,10 @@ Per lot: render, make sure that the session is open, hand over (durable commit),
 one, write the outcomes; only then the next lot. Where all was accepted and the next lot can go at
 once, its hand-over writes them: one transaction for both. The database is never in a transaction
 while the network is used.
+
+Before a relay that is far away or slow half a lot is handed over at a time, while the half before
+it is on the wire, by a thread that does it for all lanes (``clerk``). So no lane waits for a
+commit, and none has more rows handed over and not settled than those of one lot, as elsewhere.
 """
 
 from __future__ import annotations
@@ -14,34 +18,29 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import clock
-from .answers import unnamed_answer
 from .compose import ComposeError
 from .connections import LOST, Busy
-from .health import is_error
-from .judge import BEFORE_RCPT, Judge
+from .handover import Handed
 from .lane_hand import InHand
 from .lane_sessions import LaneSessions
-from .lot import Lot, LotSize
-from .outcomes import Answer, Outcome, Reason, Stage, Verdict, answer
+from .lane_wire import OnWire
+from .lot import Ahead, Lot, LotSize
+from .outcomes import Stage, answer
 from .queue import Claimed
-from .settle import Settlement, decide, refused_here
-from .transports import NotOpen, Transport, TransportFailure, UnknownTransport
+from .settle import Settlement, refused_here
+from .transports import Transport, TransportFailure, UnknownTransport
 
 if TYPE_CHECKING:
     from .shared import Shared
 
 log = logging.getLogger("sendonce.sender")
 
-#: Seconds after which others hear of acceptances, at the latest: the end of a lot is soon.
-TELL_AFTER = 0.2
-#: Seconds within which a permit of a limit is to be used.
-PERMIT_LASTS = 1.0
 
-
-def _is_stale(permitted_at: float | None, now: float) -> bool:
-    """A permit not used soon is no permit: after a stall of the relay many lanes would use theirs
-    at the same moment. (The first message of a lot goes all the same: somebody has to.)"""
-    return permitted_at is not None and now - permitted_at > PERMIT_LASTS
+def _log_not_acknowledged(rows: int, error: Exception) -> None:
+    log.warning(
+        "hand-over not acknowledged, nothing was sent",
+        extra={"event": "handover_failed", "rows": rows, "error": str(error)},
+    )
 
 
 class Lane(threading.Thread):
@@ -52,8 +51,8 @@ class Lane(threading.Thread):
         self.shared = shared
         self.size = LotSize(shared.lot_limit)
         self.sessions = LaneSessions(shared)
-        self.judge = Judge(shared)
         self.hand = InHand(shared)
+        self.wire = OnWire(shared, self.sessions, self.hand, self.size)
 
     def run(self) -> None:
         while not self.shared.stopping.is_set():
@@ -66,38 +65,47 @@ class Lane(threading.Thread):
                 self.sessions.drop()
                 time.sleep(0.5)
         try:
-            self.hand.write_carried()
+            self.hand.close()
         except Exception:
             log.exception("a lane failed at its end", extra={"event": "lane_error"})
         self.sessions.close()
 
     def step(self, timeout: float) -> bool:
         """Move one lot; False when none came within ``timeout`` seconds."""
-        ready = self.shared.ready
-        taken = ready.take(self.size.size, 0.0) if self.hand.lot is not None else None
-        if taken is None:
-            self.hand.write_carried()
-            taken = ready.take(self.size.size, timeout)
+        ahead = self.hand.ahead
+        taken = (ahead.over.alias, []) if ahead is not None else self._take(timeout)
         if taken is None:
             return False
         alias, rows = taken
         self.sessions.begin(alias)
-        lot = self.hand.begin(rows)
+        lot = self.hand.begin(rows) if ahead is None else self.hand.go_on(ahead)
         try:
-            self._move(alias, rows, lot)
+            if ahead is None:
+                self._move(alias, rows, lot)
+            else:
+                self._go_on(alias, ahead)
         except Exception as fault:
             self.hand.give_up(lot, fault)
             raise
         finally:
             self.sessions.end(alias)
-            self.shared.ready.done(alias)
+            if self.hand.ahead is None:
+                self.shared.ready.done(alias)
         return True
+
+    def _take(self, timeout: float) -> tuple[str, list[Claimed]] | None:
+        ready, size = self.shared.ready, self.size.portion
+        taken = ready.take(size, 0.0) if self.hand.lot is not None else None
+        if taken is None:
+            self.hand.write_carried()
+            taken = ready.take(size, timeout)
+        return taken
 
     # --- one lot -----------------------------------------------------------------------------
 
     def _move(self, alias: str, rows: list[Claimed], lot: Lot) -> None:
         shared = self.shared
-        if lot.settlements and not self._goes_straight_on(alias, rows):
+        if lot.carried and not self._goes_straight_on(alias, rows):
             self.hand.write_before(lot)
         rows = self._trusted(rows)
         rows, blocked = shared.pauses.let_through(alias, rows)
@@ -115,7 +123,7 @@ class Lane(threading.Thread):
             return
         started, session = clock.now(), shared.journal.session
         try:
-            handed = shared.desks.hand_over(rows, over, lot.settlements)
+            handed = shared.desks.hand_over(rows, over, lot.carried)
         except Busy:
             # Somebody decides about the campaign of the lot before, which is written first.
             self.hand.write_before(lot)
@@ -124,15 +132,18 @@ class Lane(threading.Thread):
             return
         except LOST as error:
             self.hand.write_before(lot)  # as long as it takes; nothing of this lot was sent
-            log.warning(
-                "hand-over not acknowledged, nothing was sent",
-                extra={"event": "handover_failed", "rows": len(rows), "error": str(error)},
-            )
+            _log_not_acknowledged(len(rows), error)
             self.hand.give_back(rows)
             self.hand.end(lot)
             return
-        if lot.settlements:
+        if lot.carried:
             self.hand.written(lot, handed.became, session)
+        self._handed(lot, rows, handed, started)
+        self._send(over, lot, messages, started)
+
+    def _handed(self, lot: Lot, rows: list[Claimed], handed: Handed, started: float) -> None:
+        """These rows of the lot were handed over, in a transaction begun after ``started``."""
+        shared = self.shared
         if handed.busy:
             shared.park(r.campaign_id for r in handed.busy)
             self.hand.give_back(handed.busy)
@@ -143,11 +154,87 @@ class Lane(threading.Thread):
             row.trusted_until = max(row.trusted_until, started + shared.lease - shared.margin)
         with self.hand.lock:
             lot.unstarted = list(handed.go)
-        self._send_all(over, lot, messages, started)
+
+    def _send(self, over: Transport, lot: Lot, messages: dict[int, Any], handed_at: float) -> None:
+        """Send what was handed over, have more handed over meanwhile, and bring both to an end
+        that ``step`` can go on from."""
+        self._look_ahead(over, lot)
+        self.wire.send_all(over, lot, messages, handed_at)
+        self._await_ahead(lot)
         if not self.hand.carries(lot):
             self.hand.end(lot)
-        if shared.brake.urgent:
+        if self.shared.brake.urgent:
             self._brake()
+
+    # --- the next lot meanwhile --------------------------------------------------------------
+
+    def _look_ahead(self, over: Transport, lot: Lot) -> None:
+        """Have the next rows handed over while these are on the wire, where that takes long and
+        nothing has to be asked for them; with what came of the lot before."""
+        rows = self._next_rows(over.alias, lot)
+        if rows:
+            following = Lot(rows={r.id: r for r in rows})
+            ahead = Ahead(following, over, clock.now(), self.shared.journal.session)
+            self.hand.look_ahead(ahead)
+            ahead.messages = self._compose(self._trusted(rows), over)
+            rows = [r for r in rows if r.id in ahead.messages]
+            if rows:
+                ahead.ticket = self.shared.desks.lay(
+                    rows, over, lot.carried, self.size.patience(len(lot.unstarted))
+                )
+                return
+            self.hand.look_ahead(None)
+        if lot.carried:
+            self.hand.write_before(lot)
+
+    def _next_rows(self, alias: str, lot: Lot) -> list[Claimed]:
+        shared, size = self.shared, self.size
+        if not size.goes_ahead or not 0 < len(lot.unstarted) <= size.portion:
+            return []
+        if lot.permitted_at is not None or shared.stopping.is_set() or shared.brake.urgent:
+            return []
+        if not shared.pauses.is_clear:
+            return []
+        rows = shared.ready.more(alias, size.portion)
+        if rows and shared.limits.concerns(alias, rows):
+            shared.ready.put_back(alias, rows)
+            return []
+        return rows
+
+    def _await_ahead(self, lot: Lot) -> None:
+        """Know what became of the hand-over meanwhile. The next lot can begin, or has gone back."""
+        ahead, shared = self.hand.ahead, self.shared
+        if ahead is None or ahead.ticket is None:
+            return
+        try:
+            handed = ahead.ticket.result()
+        except LOST as error:
+            self.hand.write_before(lot)  # as long as it takes
+            if not isinstance(error, Busy):
+                _log_not_acknowledged(len(ahead.lot.rows), error)
+            self.hand.turn_back()
+            return
+        if lot.carried:
+            self.hand.written(lot, handed.became, ahead.session)
+        self._handed(ahead.lot, list(ahead.lot.rows.values()), handed, ahead.asked_at)
+        is_over = bool(lot.unstarted) or shared.brake.urgent or shared.stopping.is_set()
+        if is_over or not ahead.lot.unstarted:
+            self.hand.turn_back()
+
+    def _go_on(self, alias: str, ahead: Ahead) -> None:
+        """Send what was handed over meanwhile, if nothing has come in between."""
+        lot, shared = ahead.lot, self.shared
+        if lot.carried and not self.sessions.is_open(alias):
+            self.hand.write_before(lot)
+        over = None
+        if shared.pauses.is_clear and not shared.limits.concerns(alias, lot.unstarted):
+            over = self._open(alias, lot.unstarted)
+        if over is None:
+            self.hand.end(lot)
+        else:
+            self._send(over, lot, ahead.messages, ahead.asked_at)
+
+    # --- what a lot passes -------------------------------------------------------------------
 
     def _goes_straight_on(self, alias: str, rows: list[Claimed]) -> bool:
         """Whether nothing stands between these rows and their hand-over that could take long."""
@@ -221,122 +308,14 @@ class Lane(threading.Thread):
                 if isinstance(failure, TransportFailure)
                 else answer(Stage.CONNECT, None, str(failure))
             )
-            self._relay_down(alias, None, said)
+            self.wire.relay_down(alias, None, said)
             return None
         if self.shared.pauses.lifts_at_open(alias):
-            self._lift(alias, None)
+            self.wire.lift(alias, None)
         return over
-
-    def _send_all(
-        self, over: Transport, lot: Lot, messages: dict[int, Any], handed_at: float
-    ) -> None:
-        """Send what was handed over, one by one, until a brake is pulled."""
-        alias = over.alias
-        shared, session = self.shared, self.sessions[alias]
-        replay_wait = over.answer_timeout if over.deduplicates else 0.0
-        first, done = clock.now(), 0
-        taken: list[Claimed] = []  # accepted, and not told to the brake and the limits yet
-        told = first
-        renewed = False  # a session was opened for this message, and nothing was said to it yet
-        while lot.unstarted:
-            row = lot.unstarted[0]
-            now = clock.now()
-            if (
-                shared.stopping.is_set()
-                or now > row.trusted_until
-                or now - handed_at > shared.freshness
-                or shared.limits.closed(alias)
-                or (done and _is_stale(lot.permitted_at, now))
-            ):
-                break
-            if not session.seems_open:
-                # Used up, or closed by the relay. To open another may take long: the clock is
-                # asked again before the message starts.
-                try:
-                    session.open()
-                except TransportFailure as failure:
-                    self._relay_down(alias, None, failure.answer)
-                    break
-                renewed = True
-                continue
-            with self.hand.lock:
-                lot.on_wire = lot.unstarted.pop(0)
-            try:
-                said = session.send(messages[row.id])
-            except NotOpen as ended:
-                with self.hand.lock:
-                    lot.unstarted.insert(0, row)
-                    lot.on_wire = None
-                if renewed:
-                    # It greets and goes away: to open one after another would only be a flood.
-                    self._relay_down(alias, None, ended.answer)
-                    break
-                continue
-            except TransportFailure as failure:
-                said = failure.answer
-            renewed = False
-            verdict = self.judge.verdict(alias, row, said)
-            if verdict.outcome == Outcome.RELAY_DOWN:
-                with self.hand.lock:
-                    lot.unstarted.insert(0, row)
-                    lot.on_wire = None
-                # Only a refusal of its sender address is this account's alone.
-                its_own = verdict.reason == Reason.SENDER_REFUSED
-                about_all = unnamed_answer(said, row.email)
-                self._relay_down(alias, row.account_id if its_own else None, about_all)
-                break
-            with self.hand.lock:
-                lot.settlements.append(decide(row, said, verdict, replay_wait=replay_wait))
-                lot.on_wire = None
-            done += 1
-            if verdict.outcome is Outcome.SENT:
-                taken.append(row)
-                if now - told > TELL_AFTER:
-                    self._tell_taken(alias, taken)
-                    told = now
-            else:
-                self._tell_taken(alias, taken)  # first, as they came: refusals in a row count
-                shared.brake.note(alias, row, verdict, said)
-                shared.limits.note(alias, row, verdict, said)
-            self._lift_by(alias, row, verdict, said)
-            if shared.brake.urgent:
-                break
-        self._tell_taken(alias, taken)
-        self.size.observe(clock.now() - first, done)
-
-    def _tell_taken(self, alias: str, taken: list[Claimed]) -> None:
-        self.shared.brake.took(alias, taken)
-        self.shared.limits.took(alias, taken)
-        taken.clear()
-
-    def _lift_by(self, alias: str, row: Claimed, verdict: Verdict, said: Answer) -> None:
-        """A definite answer to a message shows that the transport works, for its account too."""
-        shared = self.shared
-        if said.stage in BEFORE_RCPT or said.code is None:
-            return
-        if verdict.outcome == Outcome.SENT:
-            shared.last_success.note(alias)
-        if shared.pauses.is_clear:
-            return
-        if shared.pauses.knows(alias, row.account_id):
-            self._lift(alias, row.account_id)
-        if not is_error(verdict, said) and shared.pauses.knows(alias, None):
-            self._lift(alias, None)
 
     def _brake(self) -> None:
         """Tell the others what speaks against going on, and pause what must not."""
         shared = self.shared
         for campaign_id, reason in shared.insist(shared.brake.flush, "brakes"):
             shared.pause_campaign(campaign_id, reason)
-
-    # --- effects that must not be lost -------------------------------------------------------
-
-    def _relay_down(self, alias: str, account_id: int | None, said: Answer) -> None:
-        if account_id is None and self.shared.last_success.recent(alias):
-            # Others get through: this is about one session too many, not about the relay.
-            self.shared.stopping.wait(1.0)
-            return
-        self.shared.pause(alias, account_id, said)
-
-    def _lift(self, alias: str, account_id: int | None) -> None:
-        self.shared.insist(lambda: self.shared.pauses.worked(alias, account_id), "lift a pause")

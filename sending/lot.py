@@ -4,12 +4,23 @@ one, so that what a crash leaves in doubt is about what was really on its way.""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from .queue import Claimed
 from .settle import Settlement
 
+if TYPE_CHECKING:
+    from .clerk import Ticket
+    from .handover import Handed
+    from .transports import Transport
+
 #: A lot is sized to take about this many seconds; well below the freshness of a hand-over.
 TARGET_SECONDS = 1.0
+#: A relay that takes so many seconds for a message is far away, or slow: a hand-over takes no
+#: longer. There the halves of a lot are handed over one by one, each while the other is under way.
+FAR = 0.01
+#: The part of that time for which such hand-overs are gathered.
+PATIENCE = 0.25
 #: Weight of the newest message in the moving average.
 _WEIGHT = 0.2
 
@@ -35,6 +46,22 @@ class LotSize:
         fits = int(TARGET_SECONDS / self.seconds_each)
         self.size = max(1, min(self.limit, fits, self.size * 2))
 
+    @property
+    def goes_ahead(self) -> bool:
+        """Whether a lot is handed over in halves."""
+        return self.size > 1 and self.seconds_each is not None and self.seconds_each >= FAR
+
+    @property
+    def portion(self) -> int:
+        """How many rows are handed over at once. Of two portions, and no more are unsettled at
+        a time, there are never more rows than of one lot."""
+        return self.size // 2 if self.goes_ahead else self.size
+
+    def patience(self, messages: int) -> float:
+        """For how many seconds a hand-over that is needed after so many messages can wait for
+        others': most of that time is left for it, since what came of a lot waits with it."""
+        return PATIENCE * messages * (self.seconds_each or 0.0)
+
 
 @dataclass
 class Lot:
@@ -43,8 +70,22 @@ class Lot:
     unstarted: list[Claimed] = field(default_factory=list)
     on_wire: Claimed | None = None
     settlements: list[Settlement] = field(default_factory=list)
-    #: Rows of the lot before, which ``settlements`` are about until the hand-over writes them.
+    #: What came of the lot before, and its rows, until a hand-over writes that.
+    carried: list[Settlement] = field(default_factory=list)
     before: list[Claimed] = field(default_factory=list)
     #: When its permits were given, where a limit applies to it (``sending.clock``).
     permitted_at: float | None = None
     rows: dict[int, Claimed] = field(default_factory=dict)
+
+
+@dataclass
+class Ahead:
+    """A lot that is handed over, or just being so, while the one before it is on the wire."""
+
+    lot: Lot
+    over: Transport
+    #: When it was asked for (``sending.clock``), and the journal's session then.
+    asked_at: float
+    session: int
+    messages: dict[int, Any] = field(default_factory=dict)
+    ticket: Ticket[Handed] | None = None

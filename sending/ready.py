@@ -120,15 +120,36 @@ class Ready:
                     self._busy[alias] += 1
                     waiting = self._waiting[alias]
                     share = -(-len(waiting) // self.shared_by)
-                    taken = [waiting.popleft() for _ in range(min(size, share))]
-                    if len(waiting) < self._level:
-                        self._room.notify_all()
-                    return alias, taken
+                    return alias, self._taken(waiting, min(size, share))
                 now = clock.now()
                 if now >= deadline:
                     return None
                 due = self._lines.next_due()
                 self._changed.wait(max(0.0, min(deadline, due or deadline) - now))
+
+    def _taken(self, waiting: deque[Claimed], count: int) -> list[Claimed]:
+        taken = [waiting.popleft() for _ in range(count)]
+        if len(waiting) < self._level:
+            self._room.notify_all()
+        return taken
+
+    def more(self, alias: str, size: int) -> list[Claimed]:
+        """Up to ``size`` rows more for a lane that has some of this transport in hand. None where
+        another's wait, whose turn it would be; and of the last its share, if that is several."""
+        with self._changed:
+            waiting = self._waiting.get(alias)
+            if not waiting or any(rows for name, rows in self._waiting.items() if name != alias):
+                return []
+            share = -(-len(waiting) // self.shared_by)
+            if share < 2 and self.shared_by > 1:
+                return []
+            return self._taken(waiting, min(size, share))
+
+    def put_back(self, alias: str, rows: Sequence[Claimed]) -> None:
+        """These are the first to be taken again."""
+        with self._changed:
+            self._queue(alias).extendleft(reversed(rows))
+            self._changed.notify_all()
 
     def _choose(self) -> str | None:
         """Whose turn it is; with the slot for its session, where those are limited."""

@@ -33,6 +33,22 @@ def test_a_steady_relay_gets_what_fits_the_target(each: float, size: int) -> Non
     assert _after(20, each, lots=12)[-1] == size
 
 
+@pytest.mark.parametrize(
+    ("limit", "each", "portion"),
+    [(20, 0.001, 20), (20, 0.0099, 20), (20, 0.011, 10), (20, 0.04, 10), (5, 0.06, 2),
+     (20, 0.3, 1), (20, 0.9, 1), (1, 0.04, 1)],
+)  # fmt: skip
+def test_a_lot_that_takes_long_is_handed_over_in_halves(
+    limit: int, each: float, portion: int
+) -> None:
+    """A hand-over is not waited for then; of two portions there are no more rows than of a lot."""
+    lot = LotSize(limit)
+    for _ in range(12):
+        lot.observe(lot.size * each, lot.size)
+    assert lot.portion == portion
+    assert lot.size >= 2 * portion or not lot.goes_ahead
+
+
 def test_a_relay_that_becomes_slow_is_believed_at_once() -> None:
     lot = LotSize(20)
     for _ in range(8):

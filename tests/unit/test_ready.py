@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from uuid import uuid4
 
+import pytest
+
 from sending.queue import Claimed
 from sending.ready import Ready
 
@@ -150,3 +152,26 @@ def test_of_the_last_rows_a_lane_takes_its_share() -> None:
     taken = ready.take(20, 0)
     assert taken is not None
     assert len(taken[1]) == 10
+
+
+def test_a_lane_may_have_more_of_what_it_has_in_hand() -> None:
+    ready = _ready(a=[_row(n) for n in range(1, 8)])
+    assert _ids(ready.more("a", 3)) == [1, 2, 3]
+    assert ready.more("b", 3) == []
+    taken = ready.more("a", 2)
+    ready.put_back("a", taken)
+    assert _ids(ready.more("a", 9)) == [4, 5, 6, 7]
+    assert len(ready.held()) == 7
+
+
+def test_a_lane_has_no_more_while_another_transport_waits_for_its_turn() -> None:
+    ready = _ready(a=[_row(1), _row(2)], b=[_row(3)])
+    assert ready.more("a", 2) == []
+
+
+@pytest.mark.parametrize(("rows", "more"), [(6, 3), (3, 2), (2, 0)])
+def test_of_the_last_rows_a_lane_has_no_more_than_its_share(rows: int, more: int) -> None:
+    """The very last are for who has nothing to do."""
+    ready = _ready(a=[_row(n) for n in range(rows)])
+    ready.shared_by = 2
+    assert len(ready.more("a", 3)) == more
