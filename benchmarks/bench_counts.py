@@ -1,4 +1,5 @@
-"""Count a campaign's audience and a segment's people among a million, on the embedded PostgreSQL.
+"""Count a campaign's audience, who of it lacks a field, and a segment's people among a million, on
+the embedded PostgreSQL.
 
     python -m benchmarks.bench_counts --people 1000000 --explain
 
@@ -21,6 +22,8 @@ from .harness import cluster, command_line, figures, table, timing
 
 #: The campaign takes the first two and excludes the third: each n-th person is in it.
 SEGMENTS = {"All": 1, "Half": 2, "Few": 100}
+#: Merge fields as preflight counts who lacks them: everybody has the first two, nobody the others.
+FIELDS = ("first_name", "city", *(f"field_{n}" for n in range(7)), "order.city")
 
 
 def main() -> None:
@@ -98,12 +101,18 @@ def run(options: argparse.Namespace) -> None:
     from django.utils import timezone
 
     from campaigns import audience
+    from campaigns.preflight import field_counts
     from subscribers.models import Segment, Subscriber
     from subscribers.segments import numbers as segment_numbers
 
     campaign = load(options.people, options.suppressions)
     every = Segment.objects.get(slug="all")
     ids = list(Segment.objects.values_list("pk", flat=True))
+    who = (
+        campaign.account_id,
+        list(campaign.segments.values_list("pk", flat=True)),
+        list(campaign.exclude_segments.values_list("pk", flat=True)),
+    )
     base = best(options.rounds, Subscriber.objects.count)
     print(f"count(*) of {options.people:,} subscribers      {base * 1000:7.1f} ms")
     for name, count in (
@@ -111,6 +120,7 @@ def run(options: argparse.Namespace) -> None:
         ("the page of the segment of all", lambda: segment_numbers.numbers(every)),
         ("the list of segments", lambda: segment_numbers.present_in(ids)),
         ("a sample of ten", lambda: segment_numbers.sample(every)),
+        ("who lacks which of ten fields", lambda: field_counts.count(*who, FIELDS)),
         (
             "its history by day",
             lambda: segment_numbers.history(every, "day", ZoneInfo("UTC"), timezone.now()),

@@ -84,6 +84,16 @@ def merge_fields(account: Any) -> list[MergeField]:
     return [*map(attribute_field, rows), *SYSTEM_FIELDS]
 
 
+def more_fields(account: Any) -> int:
+    """Attributes of the account beyond those that ``merge_fields`` lists."""
+    return max(0, AttributeDefinition.objects.filter(account=account).count() - SHOWN_FIELDS)
+
+
+def more_images(account: Any) -> int:
+    """Images of the account beyond those that ``images`` lists."""
+    return max(0, Image.objects.filter(account=account).count() - SHOWN_IMAGES)
+
+
 def attribute_field(definition: AttributeDefinition) -> MergeField:
     """An attribute with a tag that suits its kind. Pure."""
     key, kind = definition.key, definition.kind

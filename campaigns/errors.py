@@ -49,6 +49,15 @@ class PreflightFailed(ApprovalRefused):
         super().__init__(f"{named}; and {more} more" if more > 0 else named)
 
 
+class NotAgreed(ApprovalRefused):
+    """What preflight found is not what the approver agreed to; the message says what is another.
+    ``report`` has all."""
+
+    def __init__(self, report: Report, why: str) -> None:
+        self.report = report
+        super().__init__(why)
+
+
 def _inside(title: str) -> str:
     """A sentence's text as a part of another one."""
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]

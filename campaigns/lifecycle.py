@@ -12,7 +12,7 @@ The verbs open a transaction; inside a caller's own they join it and take effect
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -21,10 +21,10 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.timezone import is_naive
 
-from . import hooks, preflight
+from . import hooks, images, preflight
 from .content import as_content
 from .digest import digest, is_approved_as_it_is
-from .errors import ApprovalRefused, Conflict, GateBusy, PreflightFailed, WrongState
+from .errors import ApprovalRefused, Conflict, GateBusy, NotAgreed, PreflightFailed, WrongState
 from .gate import DECISION_PATIENCE, READ_COMMITTED, enter_exclusive, is_lock_timeout
 from .models import Approval, Campaign, Layout
 
@@ -43,16 +43,18 @@ def approve(
     by: Editor,
     scheduled_for: datetime | None = None,
     seen_digest: str | None = None,
+    objection: Callable[[preflight.Report], str] | None = None,
 ) -> Campaign:
     """``draft -> approved``: compile and freeze the content, store who, when and the digest.
 
     ``scheduled_for`` (aware) overrides the campaign's own; when both are empty it means now.
     ``seen_digest`` is the digest of what the approver was shown: the version alone does not see
-    that the account's sender or a layout was changed.
+    that the account's sender or a layout was changed. ``objection`` says why what preflight finds
+    is not what the approver agreed to, "" where it is.
     Raises ``WrongState``, ``Conflict`` when ``campaign`` was edited since it was read,
     ``PreflightFailed`` when preflight finds an error (its warnings are for people to weigh),
-    ``ApprovalRefused`` when the account asks for a second person, and ``ValueError`` for a time
-    without a zone.
+    ``NotAgreed`` when there is an objection, ``ApprovalRefused`` when the account asks for a second
+    person or a picture of this site is no more, and ``ValueError`` for a time without a zone.
     """
     if scheduled_for is not None and is_naive(scheduled_for):
         raise ValueError("scheduled_for has no time zone; whose nine o'clock would it be?")
@@ -72,6 +74,12 @@ def approve(
         report = preflight.run(found, scheduled_for=scheduled_for, now=now)
         if not report.ok or report.compiled is None:
             raise PreflightFailed(report)
+        why = objection(report) if objection is not None else ""
+        if why:
+            raise NotAgreed(report, why)
+        # The last lock: whoever deletes a picture holds no other that is wanted here.
+        if gone := images.hold(report.compiled.html):
+            raise ApprovalRefused(f"a picture in it was deleted: {gone[0]}; choose another one")
         found.scheduled_for = scheduled_for or found.scheduled_for or now
         content = as_content(report.compiled, found.account_id)
         content.save(force_insert=True)

@@ -1,4 +1,5 @@
-"""The form of an approval: its moment, which page was seen, and that its warnings were."""
+"""The form of an approval: its moment, which page was seen, and that its warnings were
+(``seen_warnings`` says when a warning is the one that was seen)."""
 
 from __future__ import annotations
 
@@ -15,11 +16,18 @@ from ..digest import digest
 from ..forms import ZonedDateTimeField
 from ..models import Campaign
 from ..preflight import Finding, Report
+from .seen_warnings import all_seen, carried
 
 #: An audience that grew or shrank by more than this part, and by more than a few people, is not
 #: the one that the approver saw.
 CHANGED_PART = 0.1
 CHANGED_PEOPLE = 10
+
+UNSEEN = "Not approved yet: there are warnings. Look at them, tick the box, and approve again."
+OTHERS = (
+    "Not approved yet: the warnings are not those that this page showed. Look at them, tick the "
+    "box, and approve again."
+)
 
 
 class ApproveForm(forms.Form):
@@ -79,12 +87,21 @@ class ApproveForm(forms.Form):
             seen["seen_version"] == campaign.version and seen["seen_digest"] == digest(campaign)
         )
 
-    def saw_warnings(self, report: Report) -> bool:
-        """Were all its warnings shown, and ticked?"""
-        now = set(codes(report.warnings))
-        if not now:
-            return True
-        return bool(self.cleaned_data["acknowledged"]) and now <= self._shown()
+    def objection(self, report: Report) -> str:
+        """Why this report is not what the approver agreed to, "": it is. Asked of what the page's
+        own look finds, and of what is found behind the campaign's gate."""
+        people = report.audience.reached if report.audience else 0
+        seen: int = self.cleaned_data["seen_people"]
+        if is_another_audience(seen, people):
+            return (
+                f"Not approved: the audience is another since this page was shown. It was {seen}, "
+                f"it is {people} now. Look at it again."
+            )
+        if not report.warnings:
+            return ""
+        if not self.cleaned_data["acknowledged"]:
+            return UNSEEN
+        return "" if all_seen(report.warnings, self._shown()) else OTHERS
 
     def show(self, campaign: Campaign, report: Report) -> None:
         """Say of a page that is shown (again) what it shows; what was typed stays. The tick is
@@ -94,15 +111,15 @@ class ApproveForm(forms.Form):
             self.initial.update(hidden)
             return
         self.errors  # noqa: B018 (what was posted is judged before it is overwritten)
-        fresh = set(codes(report.warnings)) <= self._shown()
+        fresh = all_seen(report.warnings, self._shown())
         data: dict[str, Any] = {name: self.data.get(name) for name in self.data}
         data.update({self.add_prefix(name): value for name, value in hidden.items()})
         if not fresh:
             data.pop(self.add_prefix("acknowledged"), None)
         self.data = data
 
-    def _shown(self) -> set[str]:
-        return set(getattr(self, "cleaned_data", {}).get("seen_warnings", "").split())
+    def _shown(self) -> str:
+        return str(getattr(self, "cleaned_data", {}).get("seen_warnings", ""))
 
 
 def shown(campaign: Campaign, report: Report) -> dict[str, Any]:
@@ -111,7 +128,7 @@ def shown(campaign: Campaign, report: Report) -> dict[str, Any]:
         "seen_version": campaign.version,
         "seen_digest": digest(campaign),
         "seen_people": report.audience.reached if report.audience else 0,
-        "seen_warnings": " ".join(codes(report.warnings)),
+        "seen_warnings": carried(report.warnings),
     }
 
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -27,16 +26,6 @@ SAMPLE = 5
 _SEGMENTS, _MEMBERS = 10, 20
 
 _OWN_LINK = "(each person's own link)"
-
-
-def database_now() -> datetime:
-    """The moment by the clock that decides."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT statement_timestamp()")
-        row = cursor.fetchone()
-    assert row is not None
-    moment: datetime = row[0]
-    return moment
 
 
 def sample(campaign: Campaign) -> list[Subscriber]:

@@ -12,16 +12,17 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.text import capfirst
 
+from subscribers.database_clock import database_time
 from subscribers.models import Subscriber
 from subscribers.scoping import as_id
 
 from .. import audience, hooks, lifecycle, preflight
-from ..errors import CampaignError, PreflightFailed, WrongState
+from ..errors import CampaignError, NotAgreed, PreflightFailed, WrongState
 from ..models import Campaign
 from ..preflight import Report
 from ..preview_people import EMPTY
 from . import approve_page
-from .approve_form import ApproveForm, codes, is_another_audience
+from .approve_form import ApproveForm, codes
 from .moments import both
 from .panel import headline
 from .verbs import APPROVE, Verb, VerbAdmin
@@ -37,7 +38,6 @@ CHANGED = (
 )
 INCOMPLETE = "Not approved: this page was not complete. It is now; look at it again."
 ERRORS = "Not approved: some things have to be mended first."
-UNSEEN = "Not approved yet: there are warnings. Look at them, tick the box, and approve again."
 MOMENT = "Not approved: choose when it starts."
 
 
@@ -64,7 +64,7 @@ class ApprovePages(VerbAdmin):
         campaign = self._found(request, object_id, APPROVE if decides else LOOK)
         if not isinstance(campaign, Campaign):
             return campaign
-        now = approve_page.database_now()
+        now = database_time()
         if request.method != "POST":
             return self._approve_page(request, campaign, self._first_form(campaign, now))
         if campaign.status != Status.DRAFT:
@@ -93,6 +93,7 @@ class ApprovePages(VerbAdmin):
                 by=request.user,
                 scheduled_for=moment or now,
                 seen_digest=form.cleaned_data["seen_digest"],
+                objection=form.objection,
             )
 
         def detail() -> dict[str, Any]:
@@ -128,14 +129,7 @@ class ApprovePages(VerbAdmin):
             return f"Not approved: {refusal}."
         if not report.ok:
             return ERRORS
-        people = report.audience.reached if report.audience else 0
-        seen = form.cleaned_data["seen_people"]
-        if is_another_audience(seen, people):
-            return (
-                f"Not approved: the audience is another since this page was shown. It was {seen}, "
-                f"it is {people} now. Look at it again."
-            )
-        return "" if form.saw_warnings(report) else UNSEEN
+        return form.objection(report)
 
     def _approval_refused(
         self, request: HttpRequest, campaign: Campaign, form: ApproveForm, error: CampaignError
@@ -144,10 +138,10 @@ class ApprovePages(VerbAdmin):
         found = self.get_object(request, str(campaign.pk))
         if found is None or isinstance(error, WrongState):
             return self._refuse_state(request, found or campaign, error)
-        report = error.report if isinstance(error, PreflightFailed) else None
+        report = error.report if isinstance(error, (PreflightFailed, NotAgreed)) else None
         note = CHANGED if not form.saw(found) else f"Not approved: {error}."
         if report is not None and form.saw(found):
-            note = ERRORS
+            note = form.objection(report) if isinstance(error, NotAgreed) else ERRORS
         return self._approve_page(request, found, form, report=report, note=note)
 
     def _refuse_state(

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from subscribers.admin import StyledMedia
 from subscribers.audit import record
-from subscribers.models import Account
+from subscribers.models import Account, AttributeDefinition
 from subscribers.scoping import AccountFilter, ScopedAdmin
 from subscribers.templatetags.sendonce_numbers import thousands
 
@@ -22,7 +22,7 @@ from ..deleting import delete, is_deletable
 from ..editing import EDITABLE_FIELDS, EDITABLE_STATUSES, edit
 from ..errors import WrongState
 from ..forms import CampaignForm
-from ..models import Campaign
+from ..models import Campaign, Image
 from .account_choice import AccountFirst
 from .approving import ApprovePages
 from .copying import CopyPages
@@ -213,11 +213,23 @@ class CampaignAdmin(
         may_see = request.user.has_perm(f"{self.opts.app_label}.view_image") or may_upload
         return {
             "fields": composing.merge_fields(account),
+            "more_fields": composing.more_fields(account),
+            "fields_url": self._list_of(request, AttributeDefinition, account),
             "filters": composing.FILTERS,
             "images": composing.images(account) if may_see else [],
+            "more_images": composing.more_images(account) if may_see else 0,
+            "images_url": self._list_of(request, Image, account),
             "may_see_images": may_see,
             "upload_url": f"{upload}?account={account.pk}" if upload else "",
         }
+
+    def _list_of(self, request: HttpRequest, model: Any, account: Account) -> str:
+        """The list of an account's rows of a model; "" where this user, or this site, has none."""
+        opts = model._meta
+        if not request.user.has_perm(f"{opts.app_label}.view_{opts.model_name}"):
+            return ""
+        listed = self._reversed(f"{opts.app_label}_{opts.model_name}_changelist")
+        return f"{listed}?account={account.pk}" if listed else ""
 
     def _refuse_late_edit(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
         """An editor whose campaign began to be sent meanwhile is told so."""

@@ -79,6 +79,8 @@ class CampaignPanel(VerbAdmin):
             else "",
             "links": self.panel_links(request, campaign),
             "approvals": self._approvals(request, campaign),
+            "older_approvals": max(0, campaign.approvals.count() - SHOWN_APPROVALS),
+            "approvals_url": self._approvals_url(request, campaign),
             "ledger": self._ledger(request, campaign, counts),
             "brakes": hooks.brakes(campaign.pk) if campaign.started_at else [],
             "waits": waits,
@@ -106,6 +108,13 @@ class CampaignPanel(VerbAdmin):
             )
             for approval in campaign.approvals.all()[:SHOWN_APPROVALS]
         ]
+
+    def _approvals_url(self, request: HttpRequest, campaign: Campaign) -> str:
+        """The list of the campaign's approvals, "" where this user, or this site, has none."""
+        if not request.user.has_perm(f"{self.opts.app_label}.view_approval"):
+            return ""
+        listed = self._reversed(f"{self.opts.app_label}_approval_changelist")
+        return f"{listed}?campaign__id__exact={campaign.pk}" if listed else ""
 
     def _ledger(
         self, request: HttpRequest, campaign: Campaign, counts: dict[str, int]

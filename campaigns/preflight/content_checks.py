@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..content import ADDRESS_FIELD, UNSUBSCRIBE_FIELD, address_lines
 from ..sandbox import Compiled
 from .facts import Facts
 from .findings import Finding
+from .markup import Page
 from .material import Material, says_to_all
-from .places import Place, bounded, find, finding, people
+from .places import Place, bounded, find, find_tag, finding, people
+from .sight import OUTLOOK
 
 #: Gmail shows no more of a message than so many bytes of its HTML.
 CLIPPED_AT = 102 * 1024
@@ -24,6 +26,10 @@ LEAST_PROSE = 20
 #: Hidden ones, the preheader among them, beyond which it looks as if something were to be hidden.
 MOST_HIDDEN = 600
 
+FAINT = (
+    "It is moved off the screen, or its letters are tiny or nearly of the colour of what is behind "
+    "them."
+)
 _REPLY = re.compile(r"^\s*(?:re|aw|sv|antw|fw|fwd|wg|tr)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\*\|\w+\|\*|%%\w+%%|\[\[\w+\]\]|\$\{\w+\}|(?<!\{)\{ ?\w+ ?\}(?!\})")
 #: Filters that leave a link what it is, or are meant for a part of another one.
@@ -49,10 +55,10 @@ def unsubscribe(facts: Facts) -> tuple[Finding, ...]:
     material = facts.material
     if material is None:
         return ()
-    return tuple(_ways_out(material))
+    return tuple(_ways_out(material, facts.sources))
 
 
-def _ways_out(material: Material) -> Iterator[Finding]:
+def _ways_out(material: Material, sources: Mapping[str, str]) -> Iterator[Finding]:
     for name, part in _named_parts(material):
         if UNSUBSCRIBE_FIELD not in part.always:
             yield finding(
@@ -81,20 +87,38 @@ def _ways_out(material: Material) -> Iterator[Finding]:
         return
     if UNSUBSCRIBE_FIELD not in material.html.always:
         return
-    shown = any(
-        _prints(link.url, UNSUBSCRIBE_FIELD)
-        and not link.hidden
-        and (link.images or not link.is_empty)
-        for link in page.links
-    )
-    if not shown and not _prints(page.text, UNSUBSCRIBE_FIELD):
+    yield from _unseen_way_out(page, find_tag(sources, UNSUBSCRIBE_FIELD, "body", "layout"))
+
+
+def _unseen_way_out(page: Page, at: Place) -> Iterator[Finding]:
+    ways = [link for link in page.links if _prints(link.url, UNSUBSCRIBE_FIELD)]
+    if _prints(page.clear, UNSUBSCRIBE_FIELD) or any(link.seen == "yes" for link in ways):
+        return
+    doubtful = [link.why for link in ways if link.seen == "perhaps"]
+    if OUTLOOK in doubtful and any(
+        other.is_link and _prints(other.url, UNSUBSCRIBE_FIELD) for other in page.addresses
+    ):
+        return  # Outlook has one of its own
+    if doubtful or _prints(page.text, UNSUBSCRIBE_FIELD):
         yield finding(
-            "unsubscribe.hidden",
-            "error",
-            "The link to unsubscribe can't be seen",
-            "It has no words, or stands in a comment or in an element that is not shown.",
+            "unsubscribe.faint",
+            "warning",
+            "The link to unsubscribe may not be seen by everybody",
+            f"{doubtful[0] if doubtful else FAINT} Filters distrust that, and people who don't "
+            "find it report the message as spam.",
+            at=at,
             field="body",
         )
+        return
+    why = next((link.why for link in ways if link.why), "")
+    yield finding(
+        "unsubscribe.hidden",
+        "error",
+        "The link to unsubscribe can't be seen",
+        why or "It has no words, or stands in a comment or in an element that is not shown.",
+        at=at,
+        field="body",
+    )
 
 
 def address(facts: Facts) -> tuple[Finding, ...]:
@@ -105,7 +129,7 @@ def address(facts: Facts) -> tuple[Finding, ...]:
             finding(
                 "address.none",
                 "error",
-                f"The account {facts.account_name} has no postal address".replace("  ", " "),
+                f"The account {facts.account_name} has no postal address",
                 "Most countries require one in every campaign. It is set with the account.",
             ),
         )
@@ -126,23 +150,32 @@ def address(facts: Facts) -> tuple[Finding, ...]:
                 )
             )
     page = material.page
-    if (
-        not found
-        and page is not None
-        and not page.unread
-        and not all(line.casefold() in page.text.casefold() for line in lines)
-        and not _prints(page.text, ADDRESS_FIELD)
-    ):
-        found.append(
-            finding(
-                "address.hidden",
-                "error",
-                "The postal address can't be seen",
-                "It stands in a comment or in an element that is not shown.",
-                field="body",
-            )
-        )
+    if not found and page is not None and not page.unread:
+        found += _unseen_address(page, lines)
     return tuple(found)
+
+
+def _unseen_address(page: Page, lines: list[str]) -> list[Finding]:
+    if _shows_lines(page.clear, lines):
+        return []
+    if _shows_lines(page.text, lines):
+        title = "The postal address may not be seen by everybody"
+        return [finding("address.faint", "warning", title, FAINT, field="body")]
+    return [
+        finding(
+            "address.hidden",
+            "error",
+            "The postal address can't be seen",
+            "It stands in a comment or in an element that is not shown, its letters have no size, "
+            "or they have the colour of what is behind them.",
+            field="body",
+        )
+    ]
+
+
+def _shows_lines(shown: str, lines: list[str]) -> bool:
+    folded = shown.casefold()
+    return _prints(shown, ADDRESS_FIELD) or all(line.casefold() in folded for line in lines)
 
 
 def _says_line(part: Compiled, known: dict[str, Any], line: str) -> bool:

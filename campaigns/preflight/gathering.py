@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
 from subscribers.conf import conf
+from subscribers.database_clock import database_time
 from subscribers.models import AttributeDefinition, Membership, Subscriber
 
 from .. import audience, hooks
@@ -30,7 +30,7 @@ MAX_ALIKE = 20
 def gather(campaign: Campaign, scheduled_for: datetime | None, now: datetime | None) -> Facts:
     """Everything that the checks ask about, as of now. ``now``: the database's time, where the
     caller has read it. Inside a transaction each statement sees what is committed before it."""
-    moment = now or _database_time()
+    moment = now or database_time()
     account = campaign.account
     include = list(campaign.segments.order_by("pk").values_list("pk", flat=True))
     exclude = list(campaign.exclude_segments.order_by("pk").values_list("pk", flat=True))
@@ -79,15 +79,6 @@ def _compiled(campaign: Campaign) -> tuple[ContentError | None, CompiledContent 
         return None, compile_content(campaign)
     except ContentError as error:
         return error, None
-
-
-def _database_time() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        row = cursor.fetchone()
-    assert row is not None
-    found: datetime = row[0]
-    return found
 
 
 def _somebody(account_id: int, include: list[int], exclude: list[int]) -> dict[str, Any] | None:

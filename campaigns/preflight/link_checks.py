@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from ..merge_tags import MergeTags
+from .addresses import Address
 from .facts import Facts
 from .findings import Finding, Level
 from .markup import Link, without_tags
@@ -18,6 +20,7 @@ _LEVELS: dict[Fault, Level] = {
     "relative": "error",
     "scheme": "error",
     "malformed": "error",
+    "host": "warning",
     "mailto": "error",
     "target": "warning",
     "local": "error",
@@ -27,6 +30,22 @@ _TEXT_URL = re.compile(r"\bhttps?://[^\s<>\"']+", re.IGNORECASE)
 _EMPTY = {"link": 'href=""', "image": 'src=""'}
 #: What ends a sentence and no URL.
 _TRAILING = ".,;:!?)]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A URL with what is wrong with it. ``where``: in words, where it is in no link and no
+    image; ``is_extra``: the message is the same without what it leads to."""
+
+    url: str
+    verdict: Verdict | None
+    where: str = ""
+    is_extra: bool = False
+
+    @property
+    def level(self) -> Level:
+        assert self.verdict is not None
+        return "warning" if self.is_extra else _LEVELS[self.verdict.fault]
 
 
 def links(facts: Facts) -> tuple[Finding, ...]:
@@ -41,7 +60,8 @@ def links(facts: Facts) -> tuple[Finding, ...]:
     if page is None or facts.sources.get("text_body", "").strip():
         # A text part that somebody wrote has links of its own; one that was made has the page's.
         linked += _links_of_text(material.compiled.text)
-    judged = ((url, judge(url, targets=targets)) for url in dict.fromkeys(x.url for x in linked))
+    elsewhere = [address for address in page.addresses if address.is_link] if page else []
+    judged = _judged((link.url for link in linked), elsewhere, targets)
     found += _findings(facts, "link", judged)
     if page is not None:
         found += _unreadable_links(facts, page.links)
@@ -78,21 +98,18 @@ def images(facts: Facts) -> tuple[Finding, ...]:
     if page is None:
         return ()
     found: list[Finding] = []
-    judged = []
-    for url in dict.fromkeys(image.src for image in page.images):
-        if without_tags(url).strip().lower().startswith("data:"):
-            found.append(
-                finding(
-                    "image.data",
-                    "warning",
-                    "An image is written into the HTML (data:)",
-                    "Gmail and Outlook don't show it. Upload it, or link to it.",
-                    at=find(facts.sources, url[:60], "body", "layout"),
-                    field="body",
-                )
-            )
-        else:
-            judged.append((url, judge(url)))
+    elsewhere = [address for address in page.addresses if not address.is_link]
+    judged, written = [], []
+    for one in _judged((image.src for image in page.images), elsewhere):
+        if not without_tags(one.url).strip().lower().startswith("data:"):
+            judged.append(one)
+        elif not one.is_extra:
+            written.append(find(facts.sources, one.url[:60], "body", "layout"))
+    # In the style that was made of a style sheet's rule it may be quoted in another way.
+    for at in dict.fromkeys(written):
+        title = "An image is written into the message itself (data:)"
+        detail = "Gmail and Outlook don't show it. Upload it, or link to it."
+        found.append(finding("image.data", "warning", title, detail, at=at, field="body"))
     found += _images_of_this_machine(facts, judged)
     found += _findings(facts, "image", judged)
     bare = [image.src for image in page.images if image.alt is None]
@@ -120,32 +137,47 @@ def _links_of_text(text: str) -> Iterator[Link]:
         yield Link(hidden.show(match[0].rstrip(_TRAILING)), is_empty=False)
 
 
-def _findings(
-    facts: Facts, kind: str, judged: Iterable[tuple[str, Verdict | None]]
-) -> Iterator[Finding]:
+def _judged(
+    urls: Iterable[str],
+    elsewhere: Iterable[Address],
+    targets: set[str] | None = None,
+) -> list[_Judged]:
+    """Each URL once, where it stands first."""
+    found = {url: _Judged(url, judge(url, targets=targets)) for url in dict.fromkeys(urls)}
+    for other in elsewhere:
+        if other.url not in found:
+            verdict = judge(other.url, targets=targets)
+            found[other.url] = _Judged(other.url, verdict, other.where, other.is_extra)
+    return list(found.values())
+
+
+def _findings(facts: Facts, kind: str, judged: Iterable[_Judged]) -> Iterator[Finding]:
     """Of URLs with what is wrong with them. ``kind``: ``link`` or ``image``."""
-    wrong = [
-        (url, verdict)
-        for url, verdict in judged
-        if verdict is not None and not _is_of_site(facts, url, verdict)
-    ]
-    wrong.sort(key=lambda pair: _LEVELS[pair[1].fault])
+    wrong = [one for one in judged if one.verdict is not None and not _is_of_site(facts, one)]
+    wrong.sort(key=lambda one: one.level)
     # The places of those that are not shown are not looked for: it would take a look through
     # everything that was written for each.
-    for number, (url, verdict) in enumerate(wrong):
-        yield _finding(facts if number < MOST else None, kind, url, verdict)
+    for number, one in enumerate(wrong):
+        yield _finding(facts if number < MOST else None, kind, one)
 
 
-def _finding(facts: Facts | None, kind: str, url: str, verdict: Verdict) -> Finding:
-    article = "an" if kind == "image" else "a"
-    named = f"The {kind} {short(url)}" if url.strip() else f"The address of {article} {kind}"
+def _finding(facts: Facts | None, kind: str, one: _Judged) -> Finding:
+    assert one.verdict is not None
     return finding(
-        f"{kind}.{verdict.fault}",
-        _LEVELS[verdict.fault],
-        f"{named} {verdict.what}",
-        at=_where(facts.sources if facts else {}, kind, url),
+        f"{kind}.{one.verdict.fault}",
+        one.level,
+        f"{_named(kind, one)} {one.verdict.what}",
+        at=_where(facts.sources if facts else {}, kind, one.url),
         field="body",
     )
+
+
+def _named(kind: str, one: _Judged) -> str:
+    if not one.url.strip():
+        article = "an" if kind == "image" else "a"
+        return " ".join(filter(None, [f"The address of {article} {kind}", one.where]))
+    noun = "font or style sheet" if one.is_extra else kind
+    return " ".join(filter(None, [f"The {noun} {short(one.url)}", one.where]))
 
 
 def _where(sources: Mapping[str, str], kind: str, url: str) -> Place:
@@ -169,32 +201,31 @@ def _unreadable_links(facts: Facts, linked: list[Link]) -> Iterator[Finding]:
     )
 
 
-def _images_of_this_machine(
-    facts: Facts, judged: Iterable[tuple[str, Verdict | None]]
-) -> Iterator[Finding]:
+def _images_of_this_machine(facts: Facts, judged: Iterable[_Judged]) -> Iterator[Finding]:
     """While the site is tried out nothing is said of its address, but a picture that is missing
     is seen by everybody. Otherwise the check of that address says it."""
     if not facts.is_debug:
         return
     local = [
-        (url, verdict)
-        for url, verdict in judged
-        if verdict is not None and verdict.fault == "local" and _is_of_site(facts, url, verdict)
+        one
+        for one in judged
+        if one.verdict is not None and one.verdict.fault == "local" and _is_of_site(facts, one)
     ]
-    for number, (url, verdict) in enumerate(local):
+    for number, one in enumerate(local):
+        assert one.verdict is not None
         yield finding(
             "image.local",
             "warning",
-            f"The image {short(url)} {verdict.what}",
+            f"{_named('image', one)} {one.verdict.what}",
             "Readers elsewhere will not see it. Put it in again once SENDONCE['BASE_URL'] is the "
             "site's public https address.",
-            at=_where(facts.sources if number < MOST else {}, "image", url),
+            at=_where(facts.sources if number < MOST else {}, "image", one.url),
             field="body",
         )
 
 
-def _is_of_site(facts: Facts, url: str, verdict: Verdict) -> bool:
+def _is_of_site(facts: Facts, one: _Judged) -> bool:
     """Links to this site are as good as the site's address, which has a check of its own."""
-    if verdict.fault not in ("http", "local"):
+    if one.verdict is None or one.verdict.fault not in ("http", "local"):
         return False
-    return f"{url.strip()}/".startswith(f"{facts.base_url}/")
+    return f"{one.url.strip()}/".startswith(f"{facts.base_url}/")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from lxml import etree
 
 from ..merge_tags import MergeTags
 from ..sandbox import SandboxError, tags
+from .addresses import Address, conditional, for_outlook, of_css, of_element
+from .sight import OUTLOOK, Sheets, Sight
 
 #: Characters of visible text that are kept to be searched.
 MAX_TEXT = 1_000_000
@@ -34,28 +36,23 @@ _SILENT = frozenset({"script", "style", "title", "noscript", "template", "textar
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta"}
 ) | frozenset({"param", "source", "track", "wbr"})
-# Not ``font-size:0``: frames of columns have it, and what is in them has a size of its own.
-_HIDING = re.compile(
-    r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all"
-    r"|opacity\s*:\s*0(?:\.0+)?\s*(?:;|!|$))",
-    re.IGNORECASE,
-)
-# As preheaders are hidden: neither of the two hides anything alone.
-_NO_HEIGHT = re.compile(
-    r"(?:^|[;\s])(?:max-)?height\s*:\s*0(?:\.0+)?(?:px|em|%|pt)?\s*(?:;|!|$)", re.IGNORECASE
-)
-_NO_OVERFLOW = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*hidden", re.IGNORECASE)
+#: What MJML's compiler makes of accordions, menus and carousels, which work without.
+_MADE_BY_MJML = frozenset({"mj-accordion-checkbox", "mj-menu-checkbox", "mj-carousel-radio"})
+_THUMBNAIL = "mj-carousel-thumbnail"
 
 
 @dataclass(slots=True)
 class Link:
     """A link. ``url`` has its merge tags as they were written. ``is_empty``: nothing in it can be
-    read, neither text nor an image's alternative text; ``images``: how many images it holds."""
+    read, neither text nor an image's alternative text; ``images``: how many images it holds.
+    ``seen``: whether something in it is seen; ``why`` not, or why it may not be."""
 
     url: str
     hidden: bool = False
     is_empty: bool = True
     images: int = 0
+    seen: Literal["no", "perhaps", "yes"] = "no"
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +65,20 @@ class Picture:
 
 @dataclass(slots=True)
 class Page:
-    """``text`` is what people see, merge tags as they were written, ``prose`` the same without
-    merge tags and without links of the system, ``hidden`` what is in the document and not shown.
-    ``dropped`` counts elements that mail programs take out, ``handlers`` attributes such as
+    """``text`` is what people see, merge tags as they were written, ``clear`` that of it which is
+    seen without a doubt, ``prose`` the text without merge tags and without links of the system,
+    ``hidden`` what is in the document and not shown. ``addresses`` are those beside links and
+    images. ``dropped`` counts elements that mail programs take out, ``handlers`` attributes such as
     ``onclick``. ``targets``: what ``#name`` may point to. ``unread``: the parser gave up."""
 
     links: list[Link] = field(default_factory=list)
     images: list[Picture] = field(default_factory=list)
+    addresses: list[Address] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
     dropped: Counter[str] = field(default_factory=Counter)
     handlers: Counter[str] = field(default_factory=Counter)
     text: str = ""
+    clear: str = ""
     prose: str = ""
     hidden: str = ""
     more: int = 0
@@ -92,20 +92,53 @@ class _TooDeep(ValueError):
 class _Reader:
     """An lxml parser target: it is told each element's start, end and text."""
 
-    def __init__(self, hidden: MergeTags) -> None:
+    def __init__(self, hidden: MergeTags, sheets: Sheets) -> None:
         self.page = Page()
         self._tags = hidden
         self._word = re.compile(hidden.word)
-        #: Open elements: name, whether what is in it is shown, the link that it is.
-        self._open: list[tuple[str, bool, Link | None]] = []
+        self._block = re.compile(hidden.block)
+        self._sheets = sheets
+        #: Open elements: name, how its content is seen, the link that it is.
+        self._open: list[tuple[str, Sight, Link | None]] = []
+        self._sight = Sight()
         self._silent = 0
-        self._hiding = 0
         self._links: list[Link] = []
         self._text: list[str] = []
+        self._clear: list[str] = []
         self._prose: list[str] = []
         self._hidden: list[str] = []
+        self._css: list[str] = []
+        self._comments: list[str] = []
+        self._is_closed = False
+        #: In the order of the document, each once.
+        self._addresses: dict[Address, None] = {}
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        # Most elements have no attributes, and there may be hundreds of thousands.
+        classes = attributes["class"].split() if "class" in attributes else ()
+        sight = self._sight.inherited
+        if attributes:
+            self._attributes(tag, attributes)
+            varies = "style" in attributes and bool(self._block.search(attributes["style"]))
+            sight = sight.inside(tag, attributes, varies=varies)
+        if tag in DROPPED and not (tag == "input" and _MADE_BY_MJML.intersection(classes)):
+            self.page.dropped[tag] += 1
+        link = None
+        if tag in ("a", "area") and "href" in attributes and _THUMBNAIL not in classes:
+            link = self._link(attributes["href"], sight)
+        if tag == "img":
+            self._image(attributes, sight)
+        if tag in _VOID:
+            return
+        if len(self._open) >= MAX_DEPTH:
+            raise _TooDeep
+        self._open.append((tag, self._sight, link))
+        self._sight = sight
+        self._silent += tag in _SILENT
+        if link is not None:
+            self._links.append(link)
+
+    def _attributes(self, tag: str, attributes: Mapping[str, str]) -> None:
         page = self.page
         for name in attributes:
             if name.startswith("on") and len(name) > 2:
@@ -113,60 +146,66 @@ class _Reader:
         for name in ("id", "name"):
             if name in attributes:
                 page.targets.add(self._tags.show(attributes[name]))
-        if tag in DROPPED:
-            page.dropped[tag] += 1
         if tag == "link" and "stylesheet" in attributes.get("rel", "").lower().split():
             page.dropped["link"] += 1
-        hides = "hidden" in attributes or _hides(attributes.get("style", ""))
-        link = None
-        if tag in ("a", "area") and "href" in attributes:
-            link = self._link(attributes["href"], hides)
-        if tag == "img":
-            self._image(attributes)
-        if tag in _VOID:
-            return
-        if len(self._open) >= MAX_DEPTH:
-            raise _TooDeep
-        self._open.append((tag, hides, link))
-        self._silent += tag in _SILENT
-        self._hiding += hides
-        if link is not None:
-            self._links.append(link)
+        for address in of_element(tag, attributes):
+            self._addresses[address] = None
 
     def end(self, tag: str) -> None:
         if not self._open or self._open[-1][0] != tag:
             return  # of a void element, or of nothing
-        _, hides, link = self._open.pop()
+        _, self._sight, link = self._open.pop()
         self._silent -= tag in _SILENT
-        self._hiding -= hides
         if link is not None:
             self._links.remove(link)
 
     def data(self, text: str) -> None:
         if self._silent:
+            if self._open[-1][0] == "style":
+                self._css.append(text)
             return
-        if self._hiding:
+        is_unseen, why = self._sight.of_text(self._sheets)
+        is_away = bool(self._sight.hidden or self._sight.invisible)
+        if text.strip():
+            for link in self._links:
+                link.is_empty = link.is_empty and is_away
+                _see(link, is_unseen, why)
+        if is_unseen:
             self._hidden.append(text)
             return
         self._text.append(text)
-        if text.strip():
-            for link in self._links:
-                link.is_empty = False
+        if why in ("", OUTLOOK):
+            # What Outlook reads in its place stands in a comment, more often than not.
+            self._clear.append(text)
         if not any("_url" in link.url and "{{" in link.url for link in self._links):
             self._prose.append(text)
 
     def comment(self, text: str) -> None:
-        """Not shown, and Outlook's conditions in comments say what others say too."""
+        """Not shown; what Outlook reads in it says what others say too, but may lead elsewhere."""
+        told = conditional(text)
+        if told:
+            self._comments.append(told)
 
     def close(self) -> Page:
         page = self.page
+        if self._is_closed:  # the parser closes it too, when it gives up
+            return page
+        self._is_closed = True
         page.text = self._tags.show("".join(self._text)[:MAX_TEXT])
+        page.clear = self._tags.show("".join(self._clear)[:MAX_TEXT])
         page.prose = self._word.sub("", "".join(self._prose)[:MAX_TEXT])
         page.hidden = self._word.sub("", "".join(self._hidden)[:MAX_TEXT])
+        found = [*self._addresses, *of_css("".join(self._css)), *for_outlook(self._comments)]
+        every = list(dict.fromkeys(found))
+        page.more += max(0, len(every) - MAX_LOOKED_AT)
+        page.addresses = [
+            replace(address, url=self._tags.show(address.url)) for address in every[:MAX_LOOKED_AT]
+        ]
         return page
 
-    def _link(self, href: str, hides: bool) -> Link:
-        link = Link(self._tags.show(href), hidden=bool(hides or self._hiding or self._silent))
+    def _link(self, href: str, sight: Sight) -> Link:
+        is_hidden = bool(sight.hidden or sight.invisible or self._silent)
+        link = Link(self._tags.show(href), hidden=is_hidden)
         # One with a tag may be the way out; there are only so many tags.
         if len(self.page.links) < MAX_LOOKED_AT or "{{" in link.url:
             self.page.links.append(link)
@@ -174,11 +213,14 @@ class _Reader:
             self.page.more += 1
         return link
 
-    def _image(self, attributes: Mapping[str, str]) -> None:
+    def _image(self, attributes: Mapping[str, str], sight: Sight) -> None:
         alt = attributes.get("alt")
+        is_dot = any(attributes.get(side, "") in ("0", "1") for side in ("width", "height"))
         for link in self._links:
             link.images += 1
             link.is_empty = link.is_empty and not (alt or "").strip()
+            if not is_dot and not self._silent:
+                _see(link, *sight.of_image())
         if len(self.page.images) < MAX_LOOKED_AT:
             src = self._tags.show(attributes.get("src", ""))
             shown = None if alt is None else self._tags.show(alt)
@@ -187,16 +229,20 @@ class _Reader:
             self.page.more += 1
 
 
-def _hides(style: str) -> bool:
-    if _HIDING.search(style):
-        return True
-    return bool(_NO_HEIGHT.search(style) and _NO_OVERFLOW.search(style))
+def _see(link: Link, is_unseen: bool, why: str) -> None:
+    """Something more of a link is seen, or not: the best of it counts."""
+    if is_unseen:
+        link.why = link.why or why
+    elif not why:
+        link.seen, link.why = "yes", ""
+    elif link.seen == "no":
+        link.seen, link.why = "perhaps", why
 
 
 def read(html: str) -> Page:
     """What is in a document with merge tags. Never raises for what an author wrote."""
     hidden = MergeTags(html)
-    reader = _Reader(hidden)
+    reader = _Reader(hidden, Sheets.of(html))
     # A declaration of an encoding would be taken at its word; the text is decoded already.
     parser: Any = etree.HTMLParser(target=reader, huge_tree=True, encoding="utf-8")
     try:

@@ -10,7 +10,7 @@ from subscribers.models import AttributeDefinition
 
 from .facts import Facts
 from .findings import Finding
-from .places import bounded, find, find_tag, finding, people, tag
+from .places import MOST, NOWHERE, bounded, find, find_tag, finding, people, tag
 
 Kind = AttributeDefinition.Kind
 
@@ -20,6 +20,8 @@ ACCOUNT = frozenset({"account.name", "account.postal_address", "account.slug"})
 #: Campaigns that are needed to say what is usual, and how much more than that is odd.
 LEAST_USUAL = 3
 TIMES_USUAL = 10
+#: Attributes with which an unknown field is compared, for the nearest.
+MOST_COMPARED = 1_000
 #: Filters that print nothing, or the same, for what is of another kind.
 _FITS: dict[str, frozenset[str]] = {
     "date": frozenset({Kind.DATE}),
@@ -37,21 +39,29 @@ def fields(facts: Facts) -> tuple[Finding, ...]:
 
 def _unknown(facts: Facts) -> Iterator[Finding]:
     assert facts.material is not None
-    known = {*facts.definitions, *SYSTEM, *ACCOUNT}
-    for name in sorted(facts.material.fields):
-        if not _is_unknown(facts, name):
-            continue
-        near = get_close_matches(name, sorted(known), n=1, cutoff=0.7)
-        hint = f"Did you mean {tag(near[0])}?" if near else "Look for a slip in its name."
-        is_bare = name in facts.material.bare
-        where = find_tag(facts.sources, name, *_WRITTEN_IN)
+    bare = facts.material.bare
+    names = [name for name in facts.material.fields if _is_unknown(facts, name)]
+    names.sort(key=lambda name: (name not in bare, name))
+    for number, name in enumerate(names):
+        # There may be thousands, of which so many are shown: what costs a look through all
+        # attributes or all that was written is found for these alone.
+        is_shown = number < MOST
         yield finding(
             "fields.unknown",
-            "error" if is_bare else "warning",
+            "error" if name in bare else "warning",
             f"Nobody has a field {tag(name)}",
-            hint + (" It prints nothing." if is_bare else ""),
-            at=where,
+            _hint(facts, name, is_bare=name in bare) if is_shown else "",
+            at=find_tag(facts.sources, name, *_WRITTEN_IN) if is_shown else NOWHERE,
         )
+
+
+def _hint(facts: Facts, name: str, *, is_bare: bool) -> str:
+    known = sorted({*facts.definitions, *SYSTEM, *ACCOUNT})
+    # As close as is asked for below, they are about as long; others need not be compared.
+    alike = [one for one in known if 2 * abs(len(one) - len(name)) <= len(name)]
+    near = get_close_matches(name, alike[:MOST_COMPARED], n=1, cutoff=0.7)
+    hint = f"Did you mean {tag(near[0])}?" if near else "Look for a slip in its name."
+    return hint + (" It prints nothing." if is_bare else "")
 
 
 def _is_unknown(facts: Facts, name: str) -> bool:
@@ -77,8 +87,9 @@ def _lacking(facts: Facts) -> Iterator[Finding]:
         for name in facts.material.bare
         if counts.lacking.get(name) and not _is_unknown(facts, name)
     }
-    for name, count in sorted(lacking.items(), key=lambda pair: (-pair[1], pair[0])):
-        where = find_tag(facts.sources, name, *_WRITTEN_IN)
+    ordered = sorted(lacking.items(), key=lambda pair: (-pair[1], pair[0]))
+    for number, (name, count) in enumerate(ordered):
+        where = find_tag(facts.sources, name, *_WRITTEN_IN) if number < MOST else NOWHERE
         lack = "lacks" if count == 1 else "lack"
         yield finding(
             "fields.missing",
@@ -107,7 +118,8 @@ def _unfit(facts: Facts) -> Iterator[Finding]:
         if (name, first) in told:
             continue
         told.add((name, first))
-        where = find(facts.sources, f"{name}|{first}", *_WRITTEN_IN)
+        is_shown = len(told) <= MOST
+        where = find(facts.sources, f"{name}|{first}", *_WRITTEN_IN) if is_shown else NOWHERE
         yield finding(
             "fields.kind",
             "warning",

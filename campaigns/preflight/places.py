@@ -51,20 +51,34 @@ def find_tag(sources: Mapping[str, str], name: str, *fields: str) -> Place:
 
 
 def find_url(sources: Mapping[str, str], url: str, *fields: str) -> Place:
-    """The first place where a URL stands alone: as an attribute's value, in a Markdown link or as
-    a word. Where it does not, the first place of its characters."""
-    forms = dict.fromkeys((url, html.escape(url), html.escape(url, quote=False)))
+    """The first place where a URL stands alone: as an attribute's value, in a ``srcset``, in CSS,
+    in a Markdown link or as a word. Where it does not, the first place of its characters."""
+    forms = [form for form in (url, html.escape(url), html.escape(url, quote=False)) if form]
     for field in fields:
         source = sources.get(field, "")
-        ends = [
-            at
-            for form in filter(None, forms)
-            for opens, closes in (('"', '"'), ("'", "'"), ("(", ")"), ("<", ">"), (" ", " "))
-            if (at := source.find(f"{opens}{form}{closes}")) >= 0
-        ]
+        found = [_alone(source, form) for form in dict.fromkeys(forms)]
+        ends = [at for at in found if at >= 0]
         if ends:
-            return _place(field, source, min(ends) + 1)
+            return _place(field, source, min(ends))
     return find(sources, url, *fields)
+
+
+def _alone(source: str, words: str) -> int:
+    """Where these words stand with nothing of a URL around them; -1: nowhere."""
+    at = source.find(words)
+    while at >= 0:
+        end = at + len(words)
+        begins = source[max(at - 1, 0) : at] in _BEFORE or source.endswith(_QUOTE, 0, at)
+        if begins and (source[end : end + 1] in _AFTER or source.startswith(_QUOTE, end)):
+            return at
+        at = source.find(words, at + 1)
+    return -1
+
+
+#: What a URL begins behind, and what it ends before; "" at the ends of a text.
+_BEFORE = frozenset(["", *"\"'(<, \t\n"])
+_AFTER = frozenset(["", *"\"')>, \t\n"])
+_QUOTE = "&quot;"
 
 
 def _place(field: str, source: str, at: int) -> Place:

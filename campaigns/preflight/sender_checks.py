@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import idna
-
 from .facts import Facts
 from .findings import Finding
 from .places import finding
+from .urls import ascii_host
 
 #: Domains of mailbox providers that have others refuse or junk what comes from elsewhere in
 #: their name (DMARC policies ``reject`` and ``quarantine``), or filter it themselves.
@@ -81,14 +80,9 @@ def domain_of(address: str) -> str:
 
 
 def ascii_domain(domain: str) -> str:
-    """As domains are compared: lower case, A-labels (IDNA 2008), no dot at its end."""
+    """As domains are compared: lower case, A-labels, no dot at its end."""
     plain = domain.strip().rstrip(".").lower()
-    if plain.isascii():
-        return plain
-    try:
-        return idna.encode(plain, uts46=True).decode("ascii")
-    except (idna.IDNAError, UnicodeError):
-        return plain
+    return ascii_host(plain) or plain
 
 
 def is_freemail(domain: str) -> bool:

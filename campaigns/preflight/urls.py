@@ -18,7 +18,16 @@ from .markup import without_tags
 #: Stands for a merge tag inside a URL: no character of a URL, a host's name or a scheme.
 TAG = "\x00"
 Fault = Literal[
-    "empty", "placeholder", "relative", "scheme", "malformed", "mailto", "target", "local", "http"
+    "empty",
+    "placeholder",
+    "relative",
+    "scheme",
+    "malformed",
+    "host",
+    "mailto",
+    "target",
+    "local",
+    "http",
 ]
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\Z")
@@ -26,6 +35,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\Z")
 _DEAD = frozenset({"javascript", "vbscript", "data", "file", "about", "blob", "cid"})
 _LOCAL_NAMES = ("localhost", "local", "internal", "lan", "intranet", "home.arpa", "test", "invalid")
 _FILE = re.compile(r"\.(?:png|jpe?g|gif|webp|svg|html?|php|pdf|css|docx?|zip)\Z", re.IGNORECASE)
+_LONGEST_HOST = 253
 #: Browsers take these out before they read a URL.
 _STRIPPED = re.compile(r"[\t\r\n]")
 
@@ -125,9 +135,12 @@ def _judge_web(plain: str, scheme: str) -> Verdict | None:
     if not host:
         return Verdict("malformed", "has no host")
     if TAG not in host:
-        if is_local(host):
+        name = ascii_host(host)
+        if is_local(name or host):
             return Verdict("local", "can't be reached by anybody else")
-        if not _is_host(host):
+        if name is None:
+            return Verdict("host", f"has a host that not every program knows ({host!r})")
+        if not _is_host(name):
             return Verdict("malformed", f"has no valid host ({host!r})")
     return None if scheme == "https" else Verdict("http", "is not https")
 
@@ -174,13 +187,30 @@ def _number(piece: str) -> int:
     return int(piece, 8) if piece.startswith("0") and len(piece) > 1 else int(piece)
 
 
-def _is_host(host: str) -> bool:
+def ascii_host(host: str) -> str | None:
+    """A host's name in lower case with A-labels, as DNS is asked for it, without the dot at its
+    end. By IDNA 2008, and where that knows no such name as browsers do (UTS 46), which take what
+    IDNA 2003 did: emoji. None for characters that no table has: they may be newer than it."""
     name = unquote(host).rstrip(".")
+    if name.isascii() or len(name) > _LONGEST_HOST:
+        return name.lower()
+    try:
+        return idna.encode(name, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        pass
+    try:
+        mapped = idna.uts46_remap(name, std3_rules=False, transitional=False)
+        return ".".join(map(_a_label, mapped.split(".")))
+    except (idna.IDNAError, UnicodeError):
+        return None
+
+
+def _a_label(label: str) -> str:
+    return label if label.isascii() else f"xn--{label.encode('punycode').decode('ascii')}"
+
+
+def _is_host(name: str) -> bool:
+    """Whether ``name``, in A-labels, can be one of a host."""
     if ":" in name:
         return _address(name) is not None
-    if not name.isascii():
-        try:
-            name = idna.encode(name, uts46=True).decode("ascii")
-        except (idna.IDNAError, UnicodeError):
-            return False
-    return len(name) <= 253 and all(_LABEL.match(label) for label in name.split("."))
+    return len(name) <= _LONGEST_HOST and all(_LABEL.match(label) for label in name.split("."))

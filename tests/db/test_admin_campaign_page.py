@@ -14,7 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from campaigns import hooks, lifecycle
-from campaigns.models import Campaign
+from campaigns.admin.panel import SHOWN_APPROVALS
+from campaigns.models import Approval, Campaign
 from subscribers.models import Account
 from tests.factories import CampaignFactory, SegmentFactory, SendFactory, StaffFactory
 
@@ -67,6 +68,17 @@ def test_the_page_of_a_campaign_tells_its_approvals(boss: Client, campaign: Camp
     content = reverse("admin:sendonce_campaigns_content_change", args=[campaign.content_id])
     assert campaign.approved_digest[:8] in page
     assert f'href="{content}"' in page
+    first = Approval.objects.earliest("pk")
+    Approval.objects.bulk_create(
+        Approval(campaign=campaign, by_name="x", at=first.at, digest="x", content=first.content,
+                 scheduled_for=first.scheduled_for, voided_at=first.at)
+        for _ in range(SHOWN_APPROVALS)
+    )  # fmt: skip
+    listed = reverse("admin:sendonce_campaigns_approval_changelist")
+    every = f"{listed}?campaign__id__exact={campaign.pk}"
+    page = boss.get(url("change", campaign.pk)).content.decode()
+    assert f'And <a href="{every}">2 older</a>.' in page
+    assert boss.get(every).context["cl"].result_count == SHOWN_APPROVALS + 2
 
 
 def test_the_approval_of_a_canceled_campaign_does_not_stand(

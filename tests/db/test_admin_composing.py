@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,8 @@ from django.utils import timezone
 
 from campaigns.composing import SHOWN_FIELDS, SHOWN_IMAGES
 from campaigns.forms import CampaignForm
-from campaigns.models import Campaign
+from campaigns.models import Campaign, Image
+from subscribers.models import AttributeDefinition
 from tests.factories import (
     AccountFactory,
     AttributeDefinitionFactory,
@@ -20,7 +22,7 @@ from tests.factories import (
     LayoutFactory,
 )
 
-from . import campaign_pages
+from . import admin_pages, campaign_pages
 from .campaign_pages import client_with, url
 from .test_admin_campaign_editing import form_of
 
@@ -195,10 +197,19 @@ def test_the_page_asks_the_same_of_many_and_lists_so_many(
     for _ in range(SHOWN_FIELDS + 5):
         AttributeDefinitionFactory.create(account=account)
     ImageFactory.create_batch(SHOWN_IMAGES + 5, account=account)
+    AttributeDefinitionFactory.create()
+    ImageFactory.create()
     LayoutFactory.create_batch(20, account=account)
     assert count() == few
-    shown = boss.get(url("change", campaign.pk)).context["compose"]
-    assert len(shown["images"]) == SHOWN_IMAGES
+    answer = boss.get(url("change", campaign.pk))
+    assert len(answer.context["compose"]["images"]) == SHOWN_IMAGES
+    page = answer.content.decode()
+    # What is left out is said, with the way to it.
+    for listed in (AttributeDefinition, Image):
+        address = f"{admin_pages.url(listed, 'changelist')}?account={account.pk}"
+        assert re.search(rf'And 5 more: <a href="{re.escape(address)}"', page)
+        of_account = listed.objects.filter(account=account).count()
+        assert boss.get(address).context["cl"].result_count == of_account
 
 
 def test_the_list_asks_the_same_of_many(boss: Client, django_assert_max_num_queries: Any) -> None:

@@ -180,6 +180,29 @@ def test_a_document_that_mjml_made_passes() -> None:
     assert not [one for check in look(written) for one in check.findings]
 
 
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<mj-accordion><mj-accordion-element><mj-accordion-title>T</mj-accordion-title>"
+        "<mj-accordion-text>Text</mj-accordion-text></mj-accordion-element></mj-accordion>",
+        '<mj-navbar hamburger="hamburger"><mj-navbar-link href="https://example.org/a">A'
+        "</mj-navbar-link></mj-navbar>",
+        '<mj-carousel><mj-carousel-image src="https://example.org/a.png" alt="A" />'
+        '<mj-carousel-image src="https://example.org/b.png" alt="B" /></mj-carousel>',
+    ],
+    ids=["accordion", "navbar", "carousel"],
+)
+def test_what_mjml_makes_by_itself_is_not_the_author_s_to_mend(inside: str) -> None:
+    pytest.importorskip("mjml")
+    column = f"<mj-column>{inside}<mj-text>Hello to all who read this letter.</mj-text></mj-column>"
+    section = f'<mj-section background-url="https://example.org/b.png">{column}</mj-section>'
+    written = facts(body_format="mjml", body=f"<mjml><mj-body>{section}</mj-body></mjml>")
+    assert not [one for check in look(written) for one in check.findings]
+    own = section.replace("<mj-text>", "<mj-text><input>")
+    written = facts(body_format="mjml", body=f"<mjml><mj-body>{own}</mj-body></mjml>")
+    assert codes(content_checks.markup(written)) == {"markup.input": "warning"}
+
+
 def test_of_many_findings_the_worst_are_shown_and_the_rest_counted() -> None:
     many = "".join(f'<a href="http://{n}.example.org">x</a>' for n in range(30))
     found = link_checks.links(facts(body=LETTER + many + '<a href="/last">x</a>'))
