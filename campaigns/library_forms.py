@@ -91,11 +91,13 @@ class ImageForm(forms.ModelForm):
 
 
 class NewImageForm(ImageForm):
-    """A new picture. Its ``cleaned_data["picture"]`` is an ``images.Picture``."""
+    """A new picture. Its ``cleaned_data["picture"]`` is an ``images.Picture``. ``not_stored`` says
+    why the storage did not take it."""
 
+    not_stored = ""
     picture = forms.FileField(
         label="File",
-        help_text=images.LIMITS,
+        help_text=f"{images.LIMITS} What a camera notes in it, such as the place, is taken out.",
         widget=forms.FileInput(attrs={"accept": ",".join(images.EXTENSIONS)}),
     )
 
@@ -106,6 +108,8 @@ class NewImageForm(ImageForm):
 
     def clean_picture(self) -> images.Picture:
         given = self.cleaned_data["picture"]
+        if self.not_stored:
+            raise ValidationError(self.not_stored)
         if not images.can_read():
             raise ValidationError("Nothing can be uploaded: Pillow is not installed.")
         if given.size > images.MAX_BYTES:

@@ -10,20 +10,22 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
 
-from subscribers.admin import StyledMedia
+from subscribers.admin import NothingOverwritten, StyledMedia
 from subscribers.audit import record
 from subscribers.scoping import AccountFilter, ScopedAdmin
 
-from ..images import can_read, public_path, public_url, remove, snippets, store
+from ..images import NotStored, can_read, public_path, public_url, remove, snippets, storing
 from ..library_forms import ImageForm, NewImageForm
 from ..models import Image
 from .account_choice import AccountFirst
 from .moments import in_zone
 from .refusing import RefusingAdmin
 
+_NOT_STORED = "_sendonce_not_stored"
+
 
 @admin.register(Image)
-class ImageAdmin(StyledMedia, RefusingAdmin, AccountFirst, ScopedAdmin):
+class ImageAdmin(StyledMedia, RefusingAdmin, NothingOverwritten, AccountFirst, ScopedAdmin):
     """A picture's file is for good: mail that was sent shows it. Its name and words may change."""
 
     form = ImageForm
@@ -54,7 +56,23 @@ class ImageAdmin(StyledMedia, RefusingAdmin, AccountFirst, ScopedAdmin):
 
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         kwargs.setdefault("form", self.form if obj is not None else self.add_form)
-        return super().get_form(request, obj, change, **kwargs)
+        form = super().get_form(request, obj, change, **kwargs)
+        form.not_stored = getattr(request, _NOT_STORED, "")
+        return form
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except NotStored as error:
+            # Once more, and now the form says it beside its field, with what was typed.
+            setattr(request, _NOT_STORED, str(error))
+            return super().changeform_view(request, object_id, form_url, extra_context)
 
     @admin.display(description="pixels")
     def dimensions(self, obj: Image) -> str:
@@ -69,15 +87,18 @@ class ImageAdmin(StyledMedia, RefusingAdmin, AccountFirst, ScopedAdmin):
         return in_zone(obj.created, obj.account)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        with transaction.atomic():
-            if change:
+        if change:
+            with transaction.atomic():
                 obj.save(update_fields=["name", "alt"])
-            else:
-                obj.created_by = request.user
-                store(obj, form.cleaned_data["picture"])
-            told = {"image": obj.pk, "sha256": obj.sha256, "size": obj.size}
-            verb = "image.edit" if change else "image.upload"
-            record(obj.account, verb, subject=str(obj), detail=told, request=request)
+                self._record(request, obj, "image.edit")
+        else:
+            obj.created_by = request.user
+            with storing(obj, form.cleaned_data["picture"]):
+                self._record(request, obj, "image.upload")
+
+    def _record(self, request: HttpRequest, obj: Image, verb: str) -> None:
+        told = {"image": obj.pk, "sha256": obj.sha256, "size": obj.size}
+        record(obj.account, verb, subject=str(obj), detail=told, request=request)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():

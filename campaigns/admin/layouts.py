@@ -137,15 +137,22 @@ class LayoutAdmin(StyledMedia, RefusingAdmin, AccountFirst, FramePreview, Scoped
             context["used_by"] = [
                 (campaign, self._campaign_url(request, campaign)) for campaign in used[:NAMED]
             ]
-            context["more"] = used[NAMED : NAMED + 1].exists()
-            context["approved"] = approved_with(obj)[:NAMED]
+            context["more"] = max(0, used.count() - NAMED)
+            listed = self._page_of_campaigns(request, "changelist")
+            context["more_url"] = f"{listed}?layout__id__exact={obj.pk}" if listed else ""
+            approved = approved_with(obj)
+            context["approved"] = approved[:NAMED]
+            context["more_approved"] = max(0, len(approved) - NAMED)
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def _campaign_url(self, request: HttpRequest, campaign: Campaign) -> str:
+        return self._page_of_campaigns(request, "change", campaign.pk)
+
+    def _page_of_campaigns(self, request: HttpRequest, page: str, *args: Any) -> str:
         if not request.user.has_perm("sendonce_campaigns.view_campaign"):
             return ""
-        name = "admin:sendonce_campaigns_campaign_change"
-        return reverse(name, args=[campaign.pk], current_app=self.admin_site.name)
+        name = f"admin:sendonce_campaigns_campaign_{page}"
+        return reverse(name, args=args, current_app=self.admin_site.name)
 
 
 def _named(campaigns: list[Campaign]) -> str:

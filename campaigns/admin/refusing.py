@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.text import capfirst
 
+from subscribers.read_committed import read_committed
+
 from ..errors import CampaignError, Conflict
 
 
@@ -36,7 +38,9 @@ class RefusingAdmin(admin.ModelAdmin):
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
         try:
-            return super().delete_view(request, object_id, extra_context)
+            # Behind its lock it asks who needs what it deletes.
+            with read_committed():
+                return super().delete_view(request, object_id, extra_context)
         except CampaignError as error:
             return self._refused(request, object_id, f"{capfirst(str(error))}.")
 

@@ -19,11 +19,12 @@ from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, path, reverse
+from django.urls import path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_protect
 
 from subscribers.admin.confirming import confirmation
+from subscribers.admin_urls import url_if_any
 from subscribers.audit import record
 
 from .. import hooks, lifecycle
@@ -327,14 +328,7 @@ class VerbAdmin(admin.ModelAdmin):
         return self._reversed(f"{self.opts.app_label}_{self.opts.model_name}_{name}", campaign.pk)
 
     def _reversed(self, name: str, *args: Any) -> str:
-        try:
-            return reverse(
-                f"admin:{name}",
-                args=[quote(arg) for arg in args],
-                current_app=self.admin_site.name,
-            )
-        except NoReverseMatch:
-            return ""
+        return url_if_any(self.admin_site.name, name, *args)
 
     def _back(self, request: HttpRequest, campaign: Campaign) -> HttpResponseRedirect:
         """To the page of this site that the button was on, by its ``next``; else the campaign's."""

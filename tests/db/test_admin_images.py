@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import DataError
 from django.test import Client
 
 from campaigns import images
@@ -73,6 +76,50 @@ def test_what_is_refused_leaves_nothing_behind(
     assert not storage.exists()
 
 
+def full(storage: Any, name: str, content: Any, **_: Any) -> str:
+    """A disk that is full when half of the file is on it."""
+    path = Path(storage.path(name))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content.read(20))
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def down(*_: Any, **__: Any) -> str:
+    raise RuntimeError("s3.internal.example.org: secret-bucket is not to be reached")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [(full, "stored: No space left on device. Nothing was saved."), (down, "stored. Nothing")],
+)
+def test_a_storage_that_does_not_take_it_is_said_beside_the_field(
+    boss: Client, storage: Path, monkeypatch: pytest.MonkeyPatch, trouble: Any, words: str
+) -> None:
+    monkeypatch.setattr(FileSystemStorage, "_save", trouble)
+    answer = upload(boss, "a.png", png(4, 3), alt="As it was typed")
+    assert answer.status_code == 200
+    form = answer.context["adminform"].form
+    assert words in str(form.errors["picture"])
+    assert "secret" not in answer.content.decode()
+    assert form["alt"].value() == "As it was typed"
+    assert not Image.objects.exists()
+    assert not AuditEvent.objects.exists()
+    assert not [path for path in storage.rglob("*") if path.is_file()]
+
+
+def test_no_file_stays_of_a_row_that_was_not_written(
+    boss: Client, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise DataError("the audit trail is not to be written")
+
+    monkeypatch.setattr("campaigns.admin.images.record", broken)
+    with pytest.raises(DataError):
+        upload(boss, "a.png", png(4, 3))
+    assert not Image.objects.exists()
+    assert not [path for path in storage.rglob("*") if path.is_file()]
+
+
 def test_its_words_may_change_and_its_file_may_not(boss: Client) -> None:
     upload(boss, "a.png", png(4, 3))
     before = Image.objects.get()
@@ -80,11 +127,11 @@ def test_its_words_may_change_and_its_file_may_not(boss: Client) -> None:
     assert images.public_url(before) in page
     assert 'type="file"' not in page
     form = {"name": "New", "alt": "Words", "picture": SimpleUploadedFile("b.png", png(9, 9))}
-    assert boss.post(url("change", before.pk), form).status_code == 302
+    assert admin_pages.change(boss, before, form).status_code == 302
     after = Image.objects.get()
     assert (after.name, after.alt) == ("New", "Words")
     assert (after.sha256, after.file, after.width) == (before.sha256, before.file, 4)
-    answer = boss.post(url("change", before.pk), {"name": "a\nb", "alt": ""})
+    answer = admin_pages.change(boss, before, {"name": "a\nb", "alt": ""})
     assert "name" in answer.context["adminform"].form.errors
 
 

@@ -36,8 +36,6 @@ def made(kind: str, **options: Any) -> bytes:
             "image/gif",
             (5, 4),
         ),
-        # A polyglot is what it begins as; what it ends in is not looked at and never run.
-        (png(1, 1) + b"<script>alert(1)</script>", "image/png", (1, 1)),
     ],
 )
 def test_what_is_a_picture(data: bytes, content_type: str, size: tuple[int, int]) -> None:
