@@ -6,7 +6,9 @@ counting rows that were pruned. Each is of one moment: of one statement, so of o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -18,6 +20,9 @@ from .sql import counters as statements
 
 #: Changes that are rolled up in one transaction, and how many of these a look makes at most.
 BATCH, LARGEST_LOOK = 20_000, 5
+#: Ids by which the mark moves at least, as each step leaves a version of it where an old snapshot
+#: is held. So many dead rows are read, and those of two looks.
+STEP = 10_000
 
 
 def totals(campaign_id: int) -> dict[tuple[str, str], int]:
@@ -92,9 +97,55 @@ def compact(*, batch: int = BATCH) -> int:
             cursor.execute(statements.TRY_LOCK)
             if cursor.fetchone() == (False,):
                 break
+            cursor.execute(statements.BY_KEY)
             cursor.execute(statements.COMPACT, {"size": batch})
-            (taken,) = cursor.fetchone()
+            taken, highest = cursor.fetchone()
+            _move_mark(cursor, highest)
         rolled += taken
         if taken < batch:
             break
     return rolled
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """``models.LedgerMark`` as a roll-up finds it. ``below``: what of ``rolled_up`` is believed;
+    ``free``: who wrote when ``noted`` was noted has ended."""
+
+    below: int = 0
+    rolled_up: int = 0
+    noted: int = 0
+    free: bool = False
+
+
+def next_mark(mark: Mark, highest: int, *, step: int) -> tuple[int, int] | None:
+    """``(rolled_up, noted)`` as they are to be when ``highest`` is the highest id that was just
+    taken (0: none was), or None: as they are. Pure."""
+    if mark.below < mark.rolled_up:  # not of this sequence
+        return 0, 0
+    if mark.noted > mark.below:
+        if not mark.free:
+            return None
+        return mark.noted, highest if highest >= mark.noted + step else mark.noted
+    return (mark.below, highest) if highest >= mark.below + step else None
+
+
+def _move_mark(cursor: Any, highest: int) -> None:
+    """Two statements, as the second's snapshot must be younger than the first's look."""
+    cursor.execute(statements.MARK)
+    row = cursor.fetchone()
+    mark = Mark(*row) if row is not None else Mark()
+    moved = next_mark(mark, highest, step=STEP)
+    if moved is None:
+        return
+    rolled_up, noted = moved
+    cursor.execute(
+        statements.MOVE_MARK,
+        {
+            "below": mark.below,
+            "rolled_up": rolled_up,
+            "noted": noted,
+            "was_rolled_up": mark.rolled_up,
+            "was_noted": mark.noted,
+        },
+    )

@@ -3,7 +3,7 @@ account's policy once the wait is over."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +23,16 @@ TREAT_AS_SENT = "treat_as_sent"
 DECISIONS = (SEND_AGAIN, TREAT_AS_SENT)
 
 
-def resolve(sends: Iterable[Send], decision: str, by: Any = None, *, failed: bool = False) -> int:
-    """Decide about rows in doubt; returns how many the decision took effect on.
+def resolve(
+    sends: Iterable[Send],
+    decision: str,
+    by: Any = None,
+    *,
+    by_name: str = "",
+    failed: bool = False,
+) -> int:
+    """Decide about rows in doubt; returns how many the decision took effect on. ``by`` is a user,
+    or ``by_name`` who else it was.
 
     ``send_again`` queues them with fresh attempts and reopens a campaign that was ``sent``; an
     acceptance of the earlier hand-over that still comes makes the row ``sent`` and stops the
@@ -40,29 +48,10 @@ def resolve(sends: Iterable[Send], decision: str, by: Any = None, *, failed: boo
     groups: dict[int | None, list[int]] = defaultdict(list)
     for send in sends:
         groups[send.campaign_id].append(send.pk)
-    who = by.get_username() if by is not None else "the system"
+    who = by_name or (by.get_username() if by is not None else "the system")
     return sum(
         _decide(campaign_id, ids, decision, who=who, failed=failed)
         for campaign_id, ids in groups.items()
-    )
-
-
-def why_left(sends: Iterable[Send], decided: int) -> Counter[str]:
-    """Why ``resolve``, which has just decided so many of ``sends``, left the others: the number
-    of rows by reason, a sentence without its stop."""
-    ids = [send.pk for send in sends]
-    left = Send.objects.filter(pk__in=ids, status__in=[Send.Status.IN_DOUBT, Send.Status.FAILED])
-    canceled = left.filter(campaign__status=Campaign.Status.CANCELED).count()
-    others = left.exclude(campaign__status=Campaign.Status.CANCELED)
-    erased = others.filter(email__isnull=True).count()
-    held = others.filter(email__isnull=False).count()
-    return +Counter(
-        {
-            "the campaign is canceled, nothing of it is sent again": canceled,
-            "the person was erased, nothing is sent to them": erased,
-            "the sender that held it may still live, try again in a minute": held,
-            "changed meanwhile": len(ids) - decided - canceled - erased - held,
-        }
     )
 
 

@@ -1,7 +1,8 @@
 """What people decide about doubt: in batches, each with its record in one transaction, and told.
 
-``sending.doubt`` decides; here is what stands around a person's decision: that nothing is decided
-about a hand-over which they had not seen, who is answerable for it, and why rows were left.
+``sending.doubt`` decides; here is what stands around a person's decision, at the desk, in the list
+of sends and at the command line: that nothing is decided about a hand-over which they had not seen,
+who is answerable for it, and why rows were left.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from campaigns.errors import GateBusy
 from campaigns.gate import enter_exclusive, is_lock_timeout
 from campaigns.models import Campaign
 from subscribers.audit import record
+from subscribers.database_clock import database_time
 from subscribers.models import Account
 from subscribers.read_committed import read_committed
 
 from . import doubt
 from .models import Send
-from .status import database_time
 
 #: Rows of one transaction, so that a decision about a hundred thousand holds no gate for long.
 BATCH = 1000
@@ -60,6 +61,21 @@ class Seen:
     erased: bool = False
     held: bool = False
     newer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who decides: the user of a ``request``, or a user (``by``) or somebody without one
+    (``by_name``) at the command line, whose system's user ``via`` tells for the record."""
+
+    request: HttpRequest | None = None
+    by: Any = None
+    by_name: str = ""
+    via: str = ""
+
+    @property
+    def user(self) -> Any:
+        return self.by if self.by is not None else getattr(self.request, "user", None)
 
 
 @dataclass(slots=True)
@@ -122,17 +138,19 @@ def decide(
     ids: Sequence[int],
     decision: str,
     *,
-    request: HttpRequest,
+    request: HttpRequest | None = None,
+    who: Decider | None = None,
     asked: datetime | None = None,
     failed: bool = False,
 ) -> Decided:
     """Decide about those of ``sends`` (which are visible to whoever asks) that ``ids`` name.
+    ``who`` decides, by default the user of the ``request``.
 
     ``asked`` is when they looked, by the database's clock: what was handed over later is another
     hand-over, and is left. With ``failed``, ``send_again`` takes failed rows as well. Each batch
     of one campaign and its record are one transaction; when one fails, those before it stay.
     """
-    done = Decided()
+    who, done = who or Decider(request), Decided()
     found = sends.filter(pk__in=ids).order_by("account_id", "campaign_id", "pk")
     rows = list(found.values_list("account_id", "campaign_id", "pk"))
     done.left[_GONE] = len(set(ids)) - len(rows)
@@ -141,7 +159,7 @@ def decide(
         for batch in _batches([pk for _, _, pk in group]):
             done.add(
                 _decide_batch(
-                    accounts[account], campaign, batch, decision, request, asked, failed=failed
+                    accounts[account], campaign, batch, decision, who, asked, failed=failed
                 )
             )
     done.left = +done.left
@@ -183,7 +201,7 @@ def _decide_batch(
     campaign: int | None,
     ids: list[int],
     decision: str,
-    request: HttpRequest,
+    who: Decider,
     asked: datetime | None,
     *,
     failed: bool,
@@ -199,9 +217,8 @@ def _decide_batch(
             chosen = Send.objects.filter(pk__in=ids, status__in=open_to)
             if asked is not None:
                 chosen = chosen.filter(handed_at__lte=asked)
-            decided = doubt.resolve(
-                list(chosen.only("pk", "campaign_id")), decision, by=request.user, failed=failed
-            )
+            rows = list(chosen.only("pk", "campaign_id"))
+            decided = doubt.resolve(rows, decision, by=who.user, by_name=who.by_name, failed=failed)
             after = _look(ids, asked)
             if decided:
                 told: dict[str, Any] = {
@@ -209,8 +226,13 @@ def _decide_batch(
                     "decided": decided,
                     "campaigns": [campaign] if campaign is not None else [],
                 }
+                if who.via:
+                    told["via"] = who.via
                 # Which rows it were is told by their own events, of the same moment.
-                record(account, f"send.{decision}", detail=told, request=request)
+                record(
+                    account, f"send.{decision}", by=who.user, by_name=who.by_name, detail=told,
+                    request=who.request,
+                )  # fmt: skip
     except (GateBusy, OperationalError) as error:
         # A row that somebody else holds for long, a sender that is stopped: left for now, too.
         if not isinstance(error, GateBusy) and not is_lock_timeout(error):

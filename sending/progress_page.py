@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
+from django.db.models import Count, Q
 
 from campaigns.models import Campaign
+from subscribers.database_clock import database_time
 
 from . import counters
+from .alive import ALIVE_WITHIN, worker_state
 from .limits.slow_downs import limit_keys
 from .models import Worker
 from .sql import watching as statements
-from .status import PauseFact, database_time, pauses, worker_state
+from .status import PauseFact, pauses
 from .status_limits import LimitFact, brakes_in_words, slowed_limits
 from .waits import of_campaign
 from .watching_words import (
@@ -52,8 +55,9 @@ SAMPLE = 2000
 RETRIES = 1000
 DOUBTS = 1000
 EVENTS = 2000
-#: Kinds of errors that are shown.
+#: Kinds of errors, and senders, that are shown.
 GROUPS = 8
+WORKERS = 50
 #: Statuses in which the page goes on changing by itself.
 MOVING = (Status.APPROVED, Status.SENDING, Status.PAUSED)
 
@@ -70,7 +74,8 @@ class DoubtLine:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLine:
-    """A sender that is alive or was lost; ``rate``: this campaign's messages a second."""
+    """A sender that is alive or was lost; ``rate``: this campaign's messages a second. ``serves``:
+    this campaign, and not another one alone."""
 
     name: str
     state: str
@@ -78,13 +83,15 @@ class WorkerLine:
     seen: datetime
     rate: float
     note: str
+    serves: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """``counts`` by status, also of rows that were pruned. ``holds`` and ``identity``: whether
     every recipient is accounted for, and the sentence. ``doubt_more``: rows in doubt beyond those
-    that ``doubts`` tells of. ``errors`` are among the account's latest ``EVENTS`` events."""
+    that ``doubts`` tells of. ``errors`` are among the account's last ``EVENTS`` that went wrong.
+    ``alive``: senders that serve it; ``elsewhere``: that serve another campaign alone."""
 
     now: datetime
     counts: dict[str, int]
@@ -110,6 +117,8 @@ class Progress:
     limits: list[LimitFact]
     brakes: list[tuple[str, str]]
     workers: list[WorkerLine]
+    alive: int
+    elsewhere: int
     said: str
     moving: bool
 
@@ -136,8 +145,9 @@ def progress(campaign: Campaign, *, mark: Mark | None = None) -> Progress:
     kept = mark if mark is not None and 0 <= looked.at - mark.at <= 300 else looked
     held = [p for p in pauses() if _concerns(p, campaign)] if sending else []
     holds, sentence = identity(counts, audience, built=built)
-    limits = _limits(campaign) if campaign.status in MOVING else []
-    workers = _workers(now, samples, rate.over) if campaign.status in MOVING else []
+    moving = campaign.status in MOVING
+    workers = _workers(campaign.pk, now, samples, rate.over) if moving else []
+    alive, elsewhere = _alive(campaign.pk, now) if moving else (0, 0)
     doubts = _doubts(campaign.pk) if counts["in_doubt"] else []
     errors = group(_events(campaign)) if campaign.started_at is not None else []
     return Progress(
@@ -164,15 +174,17 @@ def progress(campaign: Campaign, *, mark: Mark | None = None) -> Progress:
         errors=errors[:GROUPS],
         errors_more=max(0, len(errors) - GROUPS),
         pauses=held,
-        limits=limits,
+        limits=_limits(campaign) if moving else [],
         brakes=brakes_in_words(campaign.pk) if campaign.started_at is not None else [],
         workers=workers,
+        alive=alive,
+        elsewhere=elsewhere,
         said=announcement(
             campaign.get_status_display().capitalize(),
             step(counts, audience) if built else None,
-            _trouble(campaign, held, workers, counts),
+            _trouble(campaign, held, alive, counts),
         ),
-        moving=campaign.status in MOVING,
+        moving=moving,
     )
 
 
@@ -243,12 +255,23 @@ def _limits(campaign: Campaign) -> list[LimitFact]:
     return [fact for fact in slowed_limits() if fact.key in mine or fact.key.startswith("domain:")]
 
 
+def _alive(campaign_id: int, now: datetime) -> tuple[int, int]:
+    """How many senders live that serve the campaign, and how many that serve another one alone."""
+    alive = Worker.objects.filter(ended__isnull=True, seen__gte=now - ALIVE_WITHIN)
+    serving = Q(only_campaign__isnull=True) | Q(only_campaign=campaign_id)
+    found = alive.aggregate(serving=Count("pk", filter=serving), every=Count("pk"))
+    return found["serving"], found["every"] - found["serving"]
+
+
 def _workers(
-    now: datetime, samples: Iterable[tuple[int | None, float | None]], over: float
+    campaign_id: int,
+    now: datetime,
+    samples: Iterable[tuple[int | None, float | None]],
+    over: float,
 ) -> list[WorkerLine]:
-    """Senders that have not signed off and were seen within an hour."""
+    """Senders that have not signed off and were seen within an hour, the first ``WORKERS``."""
     handed = Counter(worker for worker, age in samples if age is not None and age <= over)
-    alive = Worker.objects.filter(ended__isnull=True).order_by("-seen")[:50]
+    alive = Worker.objects.filter(ended__isnull=True).order_by("-seen")[:WORKERS]
     return [
         WorkerLine(
             name=str(worker),
@@ -257,6 +280,7 @@ def _workers(
             seen=worker.seen,
             rate=handed[worker.pk] / over,
             note=worker.note,
+            serves=worker.only_campaign in (None, campaign_id),
         )
         for worker in alive
         if (now - worker.seen).total_seconds() < 3600
@@ -266,15 +290,15 @@ def _workers(
 def _trouble(
     campaign: Campaign,
     held: list[PauseFact],
-    workers: list[WorkerLine],
+    alive: int,
     counts: Mapping[str, int],
 ) -> str:
     """What is wrong, without numbers that change all the time."""
     parts = []
     if campaign.status == Status.SENDING:
         parts += [pause_title(pause) for pause in held]
-        if not any(worker.state == "alive" for worker in workers):
-            parts.append("No sender is alive")
+        if not alive:
+            parts.append("No sender is alive that serves it")
     if campaign.status == Status.PAUSED and campaign.status_reason:
         parts.append(f"Reason: {campaign.status_reason}")
     if counts["in_doubt"]:

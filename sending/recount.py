@@ -48,6 +48,7 @@ def rebuild(campaign_id: int) -> list[tuple[int, str, str, int]]:
         cursor.execute(sql.READ_COMMITTED)
         cursor.execute("SET LOCAL lock_timeout = 0")
         cursor.execute(statements.LOCK)
+        cursor.execute(statements.UNMARK)
         # A statement of its own, with a snapshot younger than the lock: what somebody else has
         # just mended must not be added twice.
         cursor.execute(statements.REBUILD, {"campaign": campaign_id})

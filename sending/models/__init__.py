@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .archive import ArchivedCount
 from .controls import CampaignHealth, Installation, RateLimit, TransportPause
-from .counts import Counted, LedgerChange, LedgerCount
+from .counts import Counted, LedgerChange, LedgerCount, LedgerMark
 from .events import DeliveryEvent, ProviderEvent, WebhookCount
 from .sends import Send, Worker
 
@@ -16,6 +16,7 @@ __all__ = [
     "Installation",
     "LedgerChange",
     "LedgerCount",
+    "LedgerMark",
     "ProviderEvent",
     "RateLimit",
     "Send",

@@ -5,7 +5,16 @@ The triggers that write them are in migration 0005; ``what`` is ``models.Counted
 
 from __future__ import annotations
 
-from .tables import ARCHIVED, CAMPAIGN, EVENT, LEDGER_CHANGE, LEDGER_COUNT, SEND
+from .tables import (
+    ARCHIVED,
+    CAMPAIGN,
+    EVENT,
+    LEDGER_CHANGE,
+    LEDGER_CHANGES,
+    LEDGER_COUNT,
+    LEDGER_MARK,
+    SEND,
+)
 
 HOUR = "date_bin('1 hour', {}, timestamptz '1970-01-01 00:00:00+00')"
 
@@ -13,8 +22,8 @@ COUNTED = f"""(
     SELECT t.what, t.status, t.reason, t.hour, t.number FROM {LEDGER_COUNT} t
     WHERE t.campaign_id = %(campaign)s
     UNION ALL
-    SELECT t.what, t.status, t.reason, t.hour, t.number FROM {LEDGER_CHANGE} t
-    WHERE t.campaign_id = %(campaign)s) n"""
+    SELECT t.what, t.status, t.reason, t.hour, t.number
+    FROM {LEDGER_CHANGES.format("ARRAY[%(campaign)s::bigint]")} t) n"""
 
 TOTALS = f"""
 SELECT n.status, n.reason, sum(n.number)::bigint FROM {COUNTED} WHERE n.what = 0
@@ -47,23 +56,59 @@ ORDER BY n.hour, n.status, n.reason"""
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(1396919892, 1)"
 LOCK = "SELECT pg_advisory_xact_lock(1396919892, 1)"
 
+# Of the transaction: the changes are found by their key whatever the statistics say.
+BY_KEY = "SET LOCAL enable_seqscan = off"
+
 # What is taken away and what is added is one set, in one statement: a reader sees all of it before
 # or all of it after. In order of the key, so that two who do it all the same wait in no circle.
 COMPACT = f"""
 WITH taken AS (
     DELETE FROM {LEDGER_CHANGE} t WHERE t.id = ANY (ARRAY(
-        SELECT o.id FROM {LEDGER_CHANGE} o ORDER BY o.id LIMIT %(size)s FOR UPDATE SKIP LOCKED))
-    RETURNING t.campaign_id, t.what, t.status, t.reason, t.hour, t.number
+        SELECT o.id FROM {LEDGER_CHANGE} o WHERE o.id > (SELECT sendonce_ledger_mark())
+        ORDER BY o.id LIMIT %(size)s FOR UPDATE SKIP LOCKED))
+    RETURNING t.id, t.campaign_id, t.what, t.status, t.reason, t.hour, t.number
 ), added AS (
     INSERT INTO {LEDGER_COUNT} AS c (campaign_id, what, status, reason, hour, number)
-    SELECT campaign_id, what, status, reason, hour, sum(number) FROM taken t
-    WHERE EXISTS (SELECT 1 FROM {CAMPAIGN} c WHERE c.id = t.campaign_id)
-    GROUP BY campaign_id, what, status, reason, hour HAVING sum(number) <> 0
-    ORDER BY campaign_id, what, status, reason, hour
+    SELECT n.campaign_id, n.what, n.status, n.reason, n.hour, n.number FROM (
+        SELECT t.campaign_id, t.what, t.status, t.reason, t.hour, sum(t.number) AS number
+        FROM taken t GROUP BY t.campaign_id, t.what, t.status, t.reason, t.hour) n
+    WHERE n.number <> 0 AND EXISTS (SELECT 1 FROM {CAMPAIGN} c WHERE c.id = n.campaign_id)
+    ORDER BY n.campaign_id, n.what, n.status, n.reason, n.hour
     ON CONFLICT (campaign_id, what, status, reason, hour)
     DO UPDATE SET number = c.number + excluded.number
 )
-SELECT count(*) FROM taken"""
+SELECT count(*), COALESCE(max(id), 0) FROM taken"""
+
+# Transactions that may hold an id, by the lock that inserting takes: not those of other databases,
+# and not this one.
+_WRITERS = f"""
+    FROM pg_locks l WHERE l.locktype = 'relation' AND l.relation = '{LEDGER_CHANGE}'::regclass
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+      AND l.mode = 'RowExclusiveLock' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()"""
+
+# The mark as it is believed, what is noted for the next, and whether all who wrote then have ended
+# (pid NULL: prepared).
+MARK = f"""
+SELECT sendonce_ledger_mark(), m.rolled_up, m.noted, m.noted <= m.rolled_up OR NOT EXISTS (
+    SELECT 1 {_WRITERS} AND (l.pid IS NULL OR l.virtualtransaction = ANY(m.writers)))
+FROM {LEDGER_MARK} m WHERE m.id = 1"""
+
+# From what MARK found, which was another statement's: its look at the locks came before this one's
+# at the rows. Also where somebody else has just moved it.
+MOVE_MARK = f"""
+INSERT INTO {LEDGER_MARK} AS m (id, rolled_up, noted, writers)
+SELECT 1, %(rolled_up)s, %(noted)s, ARRAY(SELECT l.virtualtransaction {_WRITERS})
+WHERE NOT EXISTS (SELECT 1 FROM {LEDGER_CHANGE} c
+    WHERE c.id > %(below)s AND c.id <= %(rolled_up)s)
+ON CONFLICT (id) DO UPDATE
+SET rolled_up = excluded.rolled_up, noted = excluded.noted, writers = excluded.writers
+WHERE m.rolled_up = %(was_rolled_up)s AND m.noted = %(was_noted)s"""
+
+# Changes behind the mark, which nobody has seen: a sequence was set back, and came by the mark
+# before anybody looked.
+UNMARK = f"""
+DELETE FROM {LEDGER_MARK} m
+WHERE EXISTS (SELECT 1 FROM {LEDGER_CHANGE} c WHERE c.id <= m.rolled_up)"""
 
 # Events and their counters, in one snapshot.
 EVENT_DRIFT = f"""

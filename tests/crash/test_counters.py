@@ -16,12 +16,18 @@ from config.embedded.cluster import Cluster
 from sending import counters
 from sending.connections import LOST
 from sending.ledger import balance
-from sending.models import LedgerChange
+from sending.models import LedgerChange, LedgerMark
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check, check_counters
 from tests.forks import Forks
 
 PEOPLE = 400
+
+
+@pytest.fixture(autouse=True)
+def mark_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every few changes that this process rolls up."""
+    monkeypatch.setattr(counters, "STEP", 3)
 
 
 def test_right_at_every_look_while_senders_are_killed(
@@ -51,6 +57,7 @@ def test_right_at_every_look_while_senders_are_killed(
     while counters.compact():
         pass
     check_counters(campaign.pk)
+    assert LedgerMark.objects.get().rolled_up > 0
     assert looks > 6
     assert not LedgerChange.objects.exists()
 

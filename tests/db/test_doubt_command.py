@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from campaigns.models import Campaign
 from sending.models import DeliveryEvent, Send
+from subscribers.command_line import who
+from subscribers.models import AuditEvent
 from tests.factories import StaffFactory
 
 from .commands import campaign_with, refused, run
@@ -25,7 +27,7 @@ def statuses(campaign: Campaign) -> dict[str, int]:
 
 
 def test_treat_as_sent_says_how_many_and_who() -> None:
-    StaffFactory.create(username="ann")
+    ann = StaffFactory.create(username="ann")
     campaign = campaign_with({"in_doubt": 3, "failed": 1, "sent": 1})
     out = run(
         "resolve_doubt", "--campaign", str(campaign.pk), "--treat-as-sent", "--by", "ann"
@@ -33,13 +35,19 @@ def test_treat_as_sent_says_how_many_and_who() -> None:
     assert out == "3 rows treated as sent.\n"
     assert statuses(campaign) == {"sent": 4, "failed": 1}
     assert set(DeliveryEvent.objects.values_list("kind", "by_name")) == {("treat_as_sent", "ann")}
+    event = AuditEvent.objects.get()
+    assert (event.verb, event.account, event.by, event.by_name, event.from_address) == (
+        "send.treat_as_sent", campaign.account, ann, "ann", None,
+    )  # fmt: skip
+    detail = {"chosen": 3, "decided": 3, "campaigns": [campaign.pk], "via": who()}
+    assert event.detail == detail
 
 
 @pytest.mark.parametrize(
     ("user", "by"),
     [
-        ("maria", "maria at the command line"),
-        ("\udcff" + "m" * 500, "?" + "m" * 99 + " at the command line"),
+        ("maria", "maria (command line)"),
+        ("\udcff" + "m" * 500, "?" + "m" * 99 + " (command line)"),
         (OSError("nobody"), "command line"),
         (KeyError("uid"), "command line"),
     ],
@@ -56,6 +64,8 @@ def test_whoever_types_it_is_remembered_by_the_systems_name(
     campaign = campaign_with({"in_doubt": 1})
     run("resolve_doubt", "--campaign", str(campaign.pk), "--treat-as-sent")
     assert DeliveryEvent.objects.get().by_name == by
+    event = AuditEvent.objects.get()
+    assert (event.by, event.by_name, event.detail.get("via")) == (None, by, None)
 
 
 def test_rows_whose_sender_may_live_are_left_and_that_is_said() -> None:
@@ -102,6 +112,7 @@ def test_a_dry_run_changes_nothing() -> None:
     campaign = campaign_with({"in_doubt": 2, "failed": 1})
     out = run("resolve_doubt", "--campaign", str(campaign.pk), "--send-again", "--dry-run")
     assert out == "2 rows to be sent again. Dry run: nothing was changed.\n"
+    assert not AuditEvent.objects.exists()
     assert statuses(campaign) == {"in_doubt": 2, "failed": 1}
 
 

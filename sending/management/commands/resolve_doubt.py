@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -13,31 +10,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from campaigns.models import Campaign
 from sending import doubt
 from sending.campaign_id import EXIT_USAGE, find_campaign
+from sending.doubt_decisions import BATCH, Decided, Decider, decide
 from sending.models import Send
 from subscribers.addresses import canonical, lower
-
-#: Rows per transaction, so that a decision about a hundred thousand holds no gate for long.
-BATCH = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """Whoever typed the command, as ``doubt.resolve`` wants a person."""
-
-    name: str
-
-    def get_username(self) -> str:
-        return self.name
-
-
-def operator() -> Operator:
-    """By the operating system's user, who need not be one of the site's."""
-    try:
-        # The variables that it looks into may hold anything.
-        name = getpass.getuser().encode("utf-8", "replace").decode()[:100]
-    except (OSError, KeyError, ImportError):  # no such user; before Python 3.13 the last two
-        name = ""
-    return Operator(f"{name} at the command line" if name else "command line")
+from subscribers.command_line import who
 
 
 class Command(BaseCommand):
@@ -58,8 +34,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--by",
             metavar="USERNAME",
-            help="who decided, a user of the site; kept with each row's events "
-            "(default: the operating system's user)",
+            help="who decided, a user of the site; kept in the audit trail and with each row's "
+            "events (default: the operating system's user)",
         )
         parser.add_argument("--dry-run", action="store_true", help="count only, change nothing")
 
@@ -77,19 +53,16 @@ class Command(BaseCommand):
             count = sends.count()
             self.stdout.write(f"{_rows(count)} {what}. Dry run: nothing was changed.")
             return
-        done = 0
-        left: Counter[str] = Counter()
+        typed_by = who()
+        decider = Decider(by_name=typed_by) if by is None else Decider(by=by, via=typed_by)
+        every = Send.objects.filter(campaign=campaign)
+        done = Decided()
         ids = list(sends.values_list("pk", flat=True))
         for start in range(0, len(ids), BATCH):
-            chosen = Send.objects.filter(pk__in=ids[start : start + BATCH]).only(
-                "pk", "campaign_id"
-            )
-            decided = doubt.resolve(chosen, decision, by=by, failed=options["failed"])
-            done += decided
-            if decided < len(chosen):
-                left += doubt.why_left(chosen, decided)
-        self.stdout.write(f"{_rows(done)} {what}.")
-        for why, number in left.items():
+            batch = ids[start : start + BATCH]
+            done.add(decide(every, batch, decision, who=decider, failed=options["failed"]))
+        self.stdout.write(f"{_rows(done.decided)} {what}.")
+        for why, number in done.left.items():
             self.stdout.write(f"{_rows(number)} left as before: {why}.")
 
     @staticmethod
@@ -103,7 +76,7 @@ class Command(BaseCommand):
     @staticmethod
     def _person(username: str | None) -> Any:
         if username is None:
-            return operator()
+            return None
         model = get_user_model()
         found = model._default_manager.filter(**{model.USERNAME_FIELD: username}).first()
         if found is None:

@@ -15,6 +15,7 @@ from sending import status as facts
 from sending import status_text, story_text
 from sending.story import MOST, story
 from sending.waits import pause_of
+from subscribers.database_clock import database_time
 
 #: Seconds between two looks, how many of them a rate is taken from at most, and the people that
 #: make an earlier one enough.
@@ -38,7 +39,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["address"] is not None:
             told = story(options["address"], most=None if options["json"] else MOST)
-            lines = story_text.story_lines(told, facts.database_time())
+            lines = story_text.story_lines(told, database_time())
             self._show(asdict(told), lines, as_json=options["json"])
             return
         seen = look()
