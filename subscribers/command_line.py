@@ -50,9 +50,11 @@ def terminable() -> Iterator[Callable[[], bool]]:
 def who() -> str:
     """The operating system's user, for the record."""
     try:
-        return f"{getpass.getuser()} (command line)"
-    except (KeyError, OSError):
-        return "command line"
+        # The variables that it looks into may hold anything.
+        name = getpass.getuser().encode("utf-8", "replace").decode()[:100]
+    except (OSError, KeyError, ImportError):  # no such user; before Python 3.13 the last two
+        name = ""
+    return f"{name} (command line)" if name else "command line"
 
 
 def account_named(slug: str) -> Account:

@@ -96,21 +96,28 @@ def _people(rows: int) -> None:
     whose, few = account_of("n", rows), account_of("n", short)
     insert(m.Account, ACCOUNTS + 1, name="'Account ' || n", slug="'account-' || n",
            from_email="'news' || n || '@example.org'")  # fmt: skip
-    insert(m.Segment, min(rows, 200), account_id=account_of("n", min(rows, 200)),
+    segments = min(rows, 200)
+    insert(m.Segment, segments, account_id=account_of("n", segments),
            name="'Segment ' || n", slug="'segment-' || n")  # fmt: skip
     insert(
         m.Subscriber, rows, account_id=whose, email="'person' || n || '@example.org'",
         status="CASE n % 20 WHEN 0 THEN 'unsubscribed' WHEN 1 THEN 'pending' ELSE 'confirmed' END",
         attributes="jsonb_build_object('first_name', 'Zoe ' || n)",
     )  # fmt: skip
-    of_segment = f"1 + n % {min(rows, 200)}"
+    # One of the same account: the first is the small account's alone.
+    of_segment = (
+        f"CASE WHEN n <= {max(rows // RARE, 1)} THEN 1 WHEN n % {segments} = 1 "
+        f"THEN {1 + ACCOUNTS} ELSE 1 + (n - 1) % {segments} END"
+    )
     insert(m.Membership, rows, segment_id=of_segment, subscriber_id="n",
            joined_at="now() - n % 400 * interval '1 day'",
-           left_at="CASE WHEN n % 50 = 0 THEN now() END")  # fmt: skip
+           left_at="CASE WHEN n % 49 = 0 THEN now() END")  # fmt: skip
     insert(m.MembershipChange, rows, segment_id=of_segment, subscriber_id="n",
-           kind="CASE WHEN n % 9 = 0 THEN 'came_back' ELSE 'left' END")  # fmt: skip
+           kind="CASE WHEN n % 997 = 0 THEN 'joined' ELSE 'left' END")  # fmt: skip
     insert(m.Suppression, rows, account_id=whose, email="'person' || n || '@example.org'",
-           reason="(ARRAY['hard_bounce','complaint','manual'])[1 + n % 3]")  # fmt: skip
+           reason="(ARRAY['hard_bounce','complaint','manual'])[1 + n % 3]",
+           expires="CASE WHEN n % 3 = 0 THEN now() + (n % 400 - 35) * interval '1 day' END"
+           )  # fmt: skip
     insert(
         m.AuditEvent, rows, account_id=whose, by_name="'staff'",
         verb="CASE WHEN n % 9973 = 1 THEN 'segment.delete' "
@@ -119,11 +126,11 @@ def _people(rows: int) -> None:
         at=f"now() - ({rows} - n) * interval '30 seconds'",
     )  # fmt: skip
     insert(m.Signup, rows, account_id=whose, email="'person' || n || '@example.org'",
-           kind="'subscribe'", email_hash="md5(n::text)",
+           kind="CASE WHEN n % 9973 = 1 THEN 'address' ELSE 'join' END", email_hash="md5(n::text)",
            confirmed_at="CASE WHEN n % 3 > 0 THEN now() END")  # fmt: skip
     insert(m.SignupAttempt, rows, account_id=whose, address_hash="md5(n::text)",
            network="'192.0.2.0/24'",
-           outcome="CASE WHEN n % 97 = 0 THEN 'account' ELSE 'ok' END")  # fmt: skip
+           outcome="CASE WHEN n % 97 = 0 THEN 'account' ELSE 'mailed' END")  # fmt: skip
     insert(m.ImportJob, short, account_id=few, file_name="'people-' || n || '.csv'",
            by_name="'staff'",
            status="(ARRAY['done','failed','draft','canceled'])[1 + n % 4]")  # fmt: skip

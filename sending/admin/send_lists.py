@@ -37,6 +37,8 @@ ORDERING = (F("campaign_id").desc(nulls_last=True), "-account_id", "-pk")
 #: are some in the runs soon.
 FEW = 20_000
 _FEW = "_sendonce_few_found"
+#: Chosen as the campaign: the messages without one.
+SINGLE = "none"
 #: What a query string says beside what is looked for.
 _ABOUT_THE_PAGE = frozenset({"p", "all", "o", "q", "_changelist_filters", "_popup"})
 
@@ -44,13 +46,15 @@ _ABOUT_THE_PAGE = frozenset({"p", "all", "o", "q", "_changelist_filters", "_popu
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Which runs there can be: the accounts whose rows are shown (``None``: all), the campaign that
-    was chosen. ``searched``: an address is looked for. ``only_sent``: the status is all that is
-    asked for, and it is this one, the only one that no index is about."""
+    was chosen. ``single``: messages without one alone. ``searched``: an address is looked for.
+    ``only_sent``: the status is all that is asked for, and it is this one, the only one that no
+    index is about."""
 
     accounts: list[int] | None
     campaign: int | None = None
     searched: bool = False
     only_sent: bool = False
+    single: bool = False
 
 
 def note_few(request: HttpRequest, found: QuerySet[Any]) -> None:
@@ -73,7 +77,8 @@ def scope(request: HttpRequest) -> Scope | None:
         and given - {"account", "campaign"} == {"status__exact"}
         and request.GET.getlist("status__exact") == [Send.Status.SENT]
     )
-    return Scope(accounts, as_id(request.GET.get("campaign", "")), searched, only_sent)
+    campaign = request.GET.get("campaign", "")
+    return Scope(accounts, as_id(campaign), searched, only_sent, single=campaign == SINGLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,9 @@ class Runs:
 
     @cached_property
     def _all(self) -> list[Run]:
-        found = self._counted("campaign_id", Campaign, self._rows, self._most)
+        found = []
+        if not self._scope.single:
+            found = self._counted("campaign_id", Campaign, self._rows, self._most)
         left = self._most - sum(run.rows for run in found)
         if left > 0 and self._scope.campaign is None:
             single = self._rows.filter(campaign__isnull=True)

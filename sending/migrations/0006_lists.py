@@ -13,6 +13,11 @@ class Migration(migrations.Migration):
     dependencies = [("sendonce_sending", "0005_counters")]
 
     operations = [
+        migrations.AddField(
+            model_name="worker",
+            name="only_campaign",
+            field=models.BigIntegerField(blank=True, null=True),
+        ),
         AddIndexConcurrently(
             model_name="send",
             index=models.Index(
@@ -46,6 +51,18 @@ class Migration(migrations.Migration):
                 ),
                 fields=["account", "-id"],
                 name="sendonce_event_trouble",
+            ),
+        ),
+        AddIndexConcurrently(
+            model_name="providerevent",
+            index=models.Index(fields=["esp", "-id"], name="sendonce_provider_esp"),
+        ),
+        AddIndexConcurrently(
+            model_name="providerevent",
+            index=models.Index(
+                condition=~Q(result__in=("", "applied")),
+                fields=["result", "-id"],
+                name="sendonce_provider_result",
             ),
         ),
     ]

@@ -92,6 +92,13 @@ class ProviderEvent(models.Model):
                 condition=Q(applied_at__isnull=True),
                 name="sendonce_provider_waiting",
             ),
+            # Lists of one provider, and of what was not applied, latest first.
+            models.Index(fields=["esp", "-id"], name="sendonce_provider_esp"),
+            models.Index(
+                fields=["result", "-id"],
+                condition=~Q(result__in=("", "applied")),
+                name="sendonce_provider_result",
+            ),
             # What was told about a person, for their copy of it and their erasure.
             models.Index(
                 # ``lower_c`` in one piece: an index takes no collation inside an expression.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ARCHIVED, LEDGER_CHANGE, LEDGER_COUNT
+from .tables import ARCHIVED, LEDGER_CHANGES, LEDGER_COUNT
 
 # From one campaign (or account) to the one before it, as long as the rows found are too few:
 # recursion, because a plain join would count all of them first.
@@ -32,8 +32,8 @@ SENT = f"""
         SELECT -a.number FROM {ARCHIVED} a WHERE a.campaign_id = c.id AND a.status = 'sent') t"""
 
 
-# Of the table of changes, which has no index, once and not for each campaign.
+# Of all that is not rolled up, which no index has by campaign, once and not for each of them.
 LATELY = f"""lately AS MATERIALIZED (
-    SELECT n.campaign_id, sum(n.number) AS number FROM {LEDGER_CHANGE} n
+    SELECT n.campaign_id, sum(n.number) AS number FROM {LEDGER_CHANGES.format("NULL")} n
     WHERE n.what = 0 AND n.status = 'sent' GROUP BY n.campaign_id
 ), """

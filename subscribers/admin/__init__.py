@@ -6,6 +6,7 @@ from .accounts import AccountAdmin
 from .attributes import AttributeDefinitionAdmin
 from .audit import AuditEventAdmin
 from .imports import ImportJobAdmin
+from .meanwhile import NothingOverwritten
 from .parts import AddressSearch, StyledMedia
 from .people import SubscriberAdmin
 from .segments import MembershipAdmin, MembershipChangeAdmin, SegmentAdmin
@@ -21,6 +22,7 @@ __all__ = [
     "ImportJobAdmin",
     "MembershipAdmin",
     "MembershipChangeAdmin",
+    "NothingOverwritten",
     "SegmentAdmin",
     "SignupAdmin",
     "SignupAttemptAdmin",

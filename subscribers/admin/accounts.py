@@ -14,11 +14,12 @@ from ..forms.people import AccountForm
 from ..models import Account, AuditEvent
 from ..references import is_used
 from ..scoping import ScopedAdmin, account_ids
+from .meanwhile import NothingOverwritten
 from .parts import StyledMedia
 
 
 @admin.register(Account)
-class AccountAdmin(StyledMedia, ScopedAdmin):
+class AccountAdmin(StyledMedia, NothingOverwritten, ScopedAdmin):
     """Members may change their account, but who is a member and which transport it uses is for
     superusers: either would open what belongs to others."""
 

@@ -14,6 +14,7 @@ from ..audit import record
 from ..forms.attributes import AttributeDefinitionForm, typed_form
 from ..models import AttributeDefinition
 from ..scoping import AccountFilter, ScopedAdmin
+from .meanwhile import NothingOverwritten
 from .parts import StyledMedia
 
 #: Definitions that become fields of a person's page; the rest stays in "other attributes".
@@ -21,7 +22,7 @@ SHOWN = 100
 
 
 @admin.register(AttributeDefinition)
-class AttributeDefinitionAdmin(StyledMedia, ScopedAdmin):
+class AttributeDefinitionAdmin(StyledMedia, NothingOverwritten, ScopedAdmin):
     """An attribute's key is for good: campaigns and stored values go by it. Its kind changes only
     while every stored value is of the new one; deleting it leaves people's values as they are."""
 

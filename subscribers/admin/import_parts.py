@@ -9,8 +9,9 @@ from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
+from ..admin_urls import url_if_any
 from ..importing import jobs
 from ..models import ImportJob
 
@@ -73,8 +74,4 @@ class ImportPages(admin.ModelAdmin):
 
     def url_named(self, name: str, *args: Any) -> str:
         """A page of this app's admin; blank where a host has not registered it."""
-        full = f"admin:{self.opts.app_label}_{name}"
-        try:
-            return reverse(full, args=args, current_app=self.admin_site.name)
-        except NoReverseMatch:
-            return ""
+        return url_if_any(self.admin_site.name, f"{self.opts.app_label}_{name}", *args)

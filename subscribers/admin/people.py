@@ -20,8 +20,10 @@ from ..suppression import hold_erasing
 from .attributes import TypedAttributes
 from .confirming import confirmation
 from .exchange import Exchange
+from .looking import SuppressedFilter
+from .meanwhile import NothingOverwritten
 from .parts import CHUNK, AddressSearch, StyledMedia, staff_name
-from .reach import Reach, SuppressedFilter
+from .reach import Reach
 from .rights import PersonRights
 from .segment_people import SegmentActions
 from .segments import MembershipInline, SegmentFilter, record_joining
@@ -35,6 +37,7 @@ SOURCE_TEXT: dict[Any, Any] = {
 @admin.register(Subscriber)
 class SubscriberAdmin(
     StyledMedia,
+    NothingOverwritten,
     Reach,
     PersonRights,
     Exchange,
@@ -50,6 +53,7 @@ class SubscriberAdmin(
     # By the id alone: no other order has an index, and there may be millions.
     sortable_by = ()
     search_fields = ("email_lower__startswith",)
+    address_field = "email_lower"
     autocomplete_fields = ("account",)
     inlines = (MembershipInline, SignupInline)
     formfield_overrides = SOURCE_TEXT

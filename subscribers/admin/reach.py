@@ -1,41 +1,40 @@
-"""Whether campaigns reach a person: on their page, and as a filter of the list."""
+"""Whether campaigns reach a person: on their page, and in the list by its filter."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import quote
+from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from .. import hooks
+from ..admin_urls import url_if_any
 from ..models import Subscriber, Suppression
 from ..scoping import account_ids
-from ..suppressing.standing import entries_against, hindrances, on_a_list
-
-
-class SuppressedFilter(admin.SimpleListFilter):
-    title = "suppressed"
-    parameter_name = "suppressed"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "yes":
-                return queryset.filter(on_a_list())
-            case "no":
-                return queryset.filter(~on_a_list())
-            case _:
-                return queryset
+from ..suppressing.standing import entries_against, hindrances
+from .looking import LookedPaginator, LookingChangeList, looked
 
 
 class Reach(admin.ModelAdmin):
     """For the subscribers' admin: its template shows ``reach`` first, ``None`` on the add page."""
+
+    paginator = LookedPaginator
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LookingChangeList
+
+    def get_paginator(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **kwargs: Any
+    ) -> Paginator[Any]:
+        pages = super().get_paginator(request, queryset, *args, **kwargs)
+        look = looked(request)
+        if look is not None and isinstance(pages, LookedPaginator):
+            pages.found = look.found
+        return pages
 
     def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         shown = context.get("original")
@@ -56,11 +55,4 @@ class Reach(admin.ModelAdmin):
         label, name = entry._meta.app_label, entry._meta.model_name
         if not any(request.user.has_perm(f"{label}.{act}_{name}") for act in ("view", "change")):
             return None
-        try:
-            return reverse(
-                f"admin:{label}_{name}_change",
-                args=[quote(entry.pk)],
-                current_app=self.admin_site.name,
-            )
-        except NoReverseMatch:
-            return None
+        return url_if_any(self.admin_site.name, f"{label}_{name}_change", entry.pk) or None

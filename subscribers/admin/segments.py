@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
@@ -14,13 +13,14 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
+from ..admin_urls import url_if_any
 from ..audit import record
 from ..consent import leave
 from ..forms.people import MembershipForm
 from ..models import ImportJob, Membership, MembershipChange, Segment
+from ..paging import SortingPaginator
 from ..references import is_used
 from ..scoping import (
     AccountFilter,
@@ -30,12 +30,14 @@ from ..scoping import (
     ScopedFilter,
     as_id,
     deletion_summary,
+    visible,
 )
 from ..segments.chart import draw
 from ..segments.members import delete, hold_to_delete
 from ..segments.numbers import PERIODS, history, latest_changes, numbers, present_in, sample
 from .confirming import confirmation
-from .parts import CHUNK, AddressSearch, StyledMedia, staff_name
+from .meanwhile import NothingOverwritten
+from .parts import CHUNK, AddressSearch, SortingChangeList, StyledMedia, staff_name
 from .segment_people import SegmentPeople, may_add, may_remove, page_of
 
 
@@ -56,7 +58,7 @@ _NOT_USE: set[Any] = {Membership, MembershipChange, ImportJob}
 
 
 @admin.register(Segment)
-class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
+class SegmentAdmin(StyledMedia, NothingOverwritten, SegmentPeople, ScopedAdmin):
     list_display = ("name", "people", "slug", "account", "created")
     list_select_related = ("account",)
     list_filter = (AccountFilter,)
@@ -170,11 +172,8 @@ class SegmentAdmin(StyledMedia, SegmentPeople, ScopedAdmin):
             ("Export", "export", request.user.has_perm(f"{app}.export_subscriber")),
             ("See everybody", "changelist", sees_people),
         ):
-            if allowed:
-                # A host may have registered an admin of its own, without our pages.
-                with suppress(NoReverseMatch):
-                    url = reverse(f"admin:{app}_subscriber_{page}", current_app=site.name)
-                    links.append((label, f"{url}?{of_it}"))
+            if allowed and (url := url_if_any(site.name, f"{app}_subscriber_{page}")):
+                links.append((label, f"{url}?{of_it}"))
         return links
 
 
@@ -232,8 +231,27 @@ class MembershipInline(ScopedChoices, admin.TabularInline):
         return False
 
 
+class OfPersonInSegment(AddressSearch):
+    """Of rows of a person in a segment, both of one account: no index has an account's in order."""
+
+    address_field = "subscriber__email_lower"
+    paginator = SortingPaginator
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SortingChangeList
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        found, repeats = super().get_search_results(request, queryset, search_term)
+        if not search_term.strip():
+            return found, repeats
+        # Then the addresses of these accounts are read, and no others.
+        return visible(found, request, "subscriber__account_id"), repeats
+
+
 @admin.register(Membership)
-class MembershipAdmin(StyledMedia, AddressSearch, ScopedAdmin):
+class MembershipAdmin(StyledMedia, OfPersonInSegment, ScopedAdmin):
     """Who is in which segment. Leaving stays on record; nothing is edited or deleted."""
 
     account_lookup = "segment__account_id"
@@ -298,7 +316,7 @@ class MembershipAdmin(StyledMedia, AddressSearch, ScopedAdmin):
 
 
 @admin.register(MembershipChange)
-class MembershipChangeAdmin(StyledMedia, ReadOnly, AddressSearch, ScopedAdmin):
+class MembershipChangeAdmin(StyledMedia, ReadOnly, OfPersonInSegment, ScopedAdmin):
     """Who left a segment or came back to it, when, and what showed it."""
 
     account_lookup = "segment__account_id"

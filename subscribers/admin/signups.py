@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db import models, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -25,6 +26,7 @@ from ..joining.fields import TRAP, entry_form
 from ..joining.limits import Verdict
 from ..models import Account, ConsentText, Signup, SignupAttempt, SignupForm
 from ..scoping import AccountFilter, ReadOnly, ScopedAdmin, ScopedChoices, as_id, visible
+from .meanwhile import NothingOverwritten
 from .parts import AddressSearch, StyledMedia
 
 #: Accounts that are offered when a form is made.
@@ -32,7 +34,7 @@ OFFERED = 500
 
 
 @admin.register(SignupForm)
-class SignupFormAdmin(StyledMedia, ScopedAdmin):
+class SignupFormAdmin(StyledMedia, NothingOverwritten, ScopedAdmin):
     form = SignupFormForm
     list_display = ("name", "slug", "account", "is_open", "created")
     list_select_related = ("account",)
@@ -133,7 +135,7 @@ class SignupFormAdmin(StyledMedia, ScopedAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         turned_away = visible(_turned_away(), request, "account_id").select_related("account")
-        names = sorted({one.account.name for one in turned_away.order_by("-at")[:200]})
+        names = sorted({one.account.name for one in turned_away.order_by("-pk")[:200]})
         if names:
             self.message_user(
                 request,
@@ -229,6 +231,7 @@ class SignupAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     list_filter = ("kind", ("confirmed_at", admin.EmptyFieldListFilter), AccountFilter)
     sortable_by = ()
     search_fields = ("email_lower__startswith",)
+    address_field = "email_lower"
     fieldsets = (
         (None, {"fields": ("account", "kind", "form", "address", "subscriber")}),
         ("What they said", {"fields": ("attributes", "locale")}),
@@ -289,13 +292,27 @@ class ConsentTextAdmin(StyledMedia, ReadOnly, ScopedAdmin):
         return str(obj)
 
 
+class OutcomeFilter(admin.SimpleListFilter):
+    """Of what there can be: to ask the rows what there is would read all of them."""
+
+    title = "outcome"
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        kept = (verdict for verdict in Verdict if verdict != Verdict.NETWORK)
+        return [(verdict.value, verdict.value) for verdict in kept]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(outcome=self.value()) if self.value() else queryset
+
+
 @admin.register(SignupAttempt)
 class SignupAttemptAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     """What the limits count by, of the last two days. The address is a keyed hash."""
 
     list_display = ("at", "outcome", "network", "account")
     list_select_related = ("account",)
-    list_filter = ("outcome", AccountFilter)
+    list_filter = (OutcomeFilter, AccountFilter)
     sortable_by = ()
     ordering = ("-id",)
     fields = ("account", "at", "outcome", "network")

@@ -16,16 +16,15 @@ from django.urls import path, reverse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
-from ..addresses import lower
 from ..audit import record
 from ..consent import suppress_by_hand
 from ..forms.suppressions import EVERYWHERE, ListField, ReasonForm, SuppressionForm
 from ..models import Account, Suppression
 from ..scoping import AccountFilter, ScopedAdmin, account_ids
 from ..suppressing.releasing import NotReleased, release, version, was_added_too, why_not
-from ..suppressing.standing import is_live, known_as
+from ..suppressing.standing import erased_as, is_live, known_as
 from ..suppression import hold_list
-from .parts import StyledMedia, staff_name
+from .parts import StyledMedia, addresses_beginning, staff_name
 from .suppression_files import SuppressionFiles
 
 
@@ -77,7 +76,10 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
     list_filter = ("reason", StateFilter, ScopeFilter)
     sortable_by = ()
     search_fields = ("email_lower__startswith",)
-    search_help_text = "The beginning of an address, or all of one that was erased."
+    search_help_text = (
+        "The beginning of an address, or all of one that was erased. What is found is listed by "
+        "address."
+    )
     fields = ("account", "email", "reason", "evidence", "expires")
     shown_fields = ("scope", "address", "reason", "evidence", "created", "expires")
 
@@ -88,17 +90,24 @@ class SuppressionAdmin(StyledMedia, SuppressionFiles, ScopedAdmin):
 
     # --- looking -----------------------------------------------------------------------------
 
+    def get_ordering(self, request: HttpRequest) -> Any:
+        # Those that expired by when they did: an index has them in this order alone.
+        expired = request.GET.get(StateFilter.parameter_name) == "expired"
+        return ("-expires", "-pk") if expired else super().get_ordering(request)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         typed = search_term.strip()
         if not typed:
             return queryset, False
-        found = Q(email_lower__startswith=lower(typed))
+        erased = None
         if "@" in typed:
-            # Whoever knows the whole address may find out that it is on the list by its hash.
-            found |= known_as(typed)
-        return queryset.filter(found), False
+            # Whoever knows the whole address may find out that it is on the list by its hash. Asked
+            # first: nobody is, nearly always, and one condition has an index in order.
+            ids = list(queryset.filter(erased_as(typed)).values_list("pk", flat=True))
+            erased = Q(pk__in=ids) if ids else None
+        return addresses_beginning(queryset, "email_lower", typed, erased), False
 
     @admin.display(description="address")
     def address(self, obj: Suppression) -> str:

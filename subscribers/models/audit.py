@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models import F, Q
+from django.db.models.functions import Collate, Now
 
 from .accounts import Account
 from .fields import lower_c
@@ -44,6 +45,18 @@ class AuditEvent(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["account", "-id"], name="sendonce_audit_account"),
             models.Index(fields=["subject_lower"], name="sendonce_audit_subject"),
+            # What was done on one day.
+            models.Index(fields=["at"], name="sendonce_audit_at"),
+            # A search by the beginning of a subject, in that order, whatever the database's locale
+            # is; and by somebody who was erased.
+            models.Index(
+                Collate("subject_lower", "C"), F("id").desc(), name="sendonce_audit_search"
+            ),
+            models.Index(
+                fields=["subject_hash"],
+                condition=~Q(subject_hash=""),
+                name="sendonce_audit_erased",
+            ),
             # One kind of act: of everybody, for superusers, and of one account.
             models.Index(fields=["verb", "-id"], name="sendonce_audit_verb"),
             models.Index(fields=["account", "verb", "-id"], name="sendonce_audit_account_verb"),

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Collate, Now
 
 from ..timezones import validate_timezone
 from .accounts import Account
@@ -93,6 +93,9 @@ class Subscriber(models.Model):
                 include=["status", "paused_until"],
                 name="sendonce_subscriber_walk",
             ),
+            # A search by the beginning of an address, in that order, whatever the database's
+            # locale is; and whom an entry for all accounts names.
+            models.Index(Collate("email_lower", "C"), name="sendonce_subscriber_search"),
         ]
 
     def __str__(self) -> str:
@@ -121,6 +124,12 @@ class Membership(models.Model):
                 condition=Q(left_at__isnull=True),
                 name="sendonce_membership_present",
             ),
+            # The list of the few that ended, latest first.
+            models.Index(
+                fields=["-id"],
+                condition=Q(left_at__isnull=False),
+                name="sendonce_membership_left",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -144,7 +153,9 @@ class MembershipChange(models.Model):
     class Meta:
         ordering: ClassVar = ["-id"]
         indexes: ClassVar = [
-            models.Index(fields=["segment", "at"], name="sendonce_membershipchange_at")
+            models.Index(fields=["segment", "at"], name="sendonce_membershipchange_at"),
+            # The list of one kind, latest first.
+            models.Index(fields=["kind", "-id"], name="sendonce_membershipchange_kind"),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Collate, Now
 
 from .accounts import Account
 from .fields import lower_c
@@ -139,6 +139,12 @@ class Signup(models.Model):
             models.Index(fields=["account", "email_lower"], name="sendonce_signup_address"),
             # One account's list, latest first.
             models.Index(fields=["account", "-id"], name="sendonce_signup_account"),
+            # A search of all accounts by the beginning of an address.
+            models.Index(Collate("email_lower", "C"), name="sendonce_signup_search"),
+            # The few that change an address.
+            models.Index(
+                fields=["-id"], condition=Q(kind="address"), name="sendonce_signup_changes"
+            ),
             # An import asks which of its addresses were given up.
             models.Index(
                 fields=["account", "former_lower"],

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Collate
 
 from .accounts import Account
 from .fields import lower_c
@@ -84,6 +85,19 @@ class Suppression(models.Model):
             # Lists of one account and of one reason, latest first.
             models.Index(fields=["account", "-id"], name="sendonce_suppression_list"),
             models.Index(fields=["reason", "-id"], name="sendonce_suppression_reason"),
+            # The list of those that expired, last expired first.
+            models.Index(
+                fields=["expires", "id"],
+                condition=Q(expires__isnull=False),
+                name="sendonce_suppression_expires",
+            ),
+            # Searches of all accounts: by the beginning of an address, and by an erased one.
+            models.Index(Collate("email_lower", "C"), name="sendonce_suppression_search"),
+            models.Index(
+                fields=["email_hash"],
+                condition=Q(email_hash__isnull=False),
+                name="sendonce_suppression_erased",
+            ),
         ]
 
     def __str__(self) -> str:

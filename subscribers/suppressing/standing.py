@@ -29,11 +29,20 @@ def on_a_list() -> Exists:
     return Exists(found)
 
 
+def _forms(email: str) -> set[str]:
+    """As typed, and in its written form."""
+    return {lower(email.strip()), lower(canonical(email))}
+
+
 def known_as(email: str) -> Q:
     """Of suppressions: those of this address as typed, in its written form, or by its hash."""
-    forms = {lower(email.strip()), lower(canonical(email))}
-    hashes = [digest for form in forms for digest in erased_hashes(form)]
-    return Q(email_lower__in=forms) | Q(email_hash__in=hashes)
+    return Q(email_lower__in=_forms(email)) | erased_as(email)
+
+
+def erased_as(email: str) -> Q:
+    """Of suppressions: those of somebody erased who had this address."""
+    hashes = [digest for form in _forms(email) for digest in erased_hashes(form)]
+    return Q(email_hash__in=hashes)
 
 
 def entries_against(person: Subscriber) -> list[Suppression]:

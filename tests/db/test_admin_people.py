@@ -16,7 +16,7 @@ from django.utils import timezone
 from sending.models import Send
 from subscribers.models import AuditEvent, Membership, Segment, Subscriber, Suppression
 from subscribers.rights.acts import erase_person
-from tests.db.admin_pages import member_client, run_action, url
+from tests.db.admin_pages import change, member_client, run_action, url
 from tests.factories import (
     CampaignFactory,
     MembershipFactory,
@@ -56,7 +56,7 @@ def test_an_edited_address_is_stored_in_its_one_form(
     superuser_client: Client, person: Subscriber
 ) -> None:
     form = person_form(person, email=" mailto:Ann@B\u00dcCHER.example.org ")
-    answer = superuser_client.post(url(Subscriber, "change", person.pk), form)
+    answer = change(superuser_client, person, form)
     assert answer.status_code == 302
     person.refresh_from_db()
     assert person.email == "Ann@xn--bcher-kva.example.org"
@@ -80,9 +80,7 @@ def test_bad_input_is_the_fields_error(
 ) -> None:
     SubscriberFactory.create(account=person.account, email="taken@example.org")
     SuppressionFactory.create(account=person.account, email="no@example.org")
-    answer = superuser_client.post(
-        url(Subscriber, "change", person.pk), person_form(person, **changes)
-    )
+    answer = change(superuser_client, person, person_form(person, **changes))
     assert answer.status_code == 200
     assert field in answer.context["adminform"].form.errors
     person.refresh_from_db()
@@ -93,14 +91,13 @@ def test_a_stored_locale_that_is_none_does_not_hinder_other_edits(
     superuser_client: Client, person: Subscriber
 ) -> None:
     Subscriber.objects.filter(pk=person.pk).update(locale="French")
-    page = url(Subscriber, "change", person.pk)
     form = person_form(person, timezone="Europe/Paris", locale="French")
-    assert superuser_client.post(page, form).status_code == 302
+    assert change(superuser_client, person, form).status_code == 302
     form["locale"] = "pt-BR"
-    assert superuser_client.post(page, form).status_code == 302
+    assert change(superuser_client, person, form).status_code == 302
     person.refresh_from_db()
     assert (person.locale, person.timezone) == ("pt-BR", "Europe/Paris")
-    shown = superuser_client.get(page).content.decode()
+    shown = superuser_client.get(url(Subscriber, "change", person.pk)).content.decode()
     assert "Such as fr or pt-BR." in shown
     assert "Such as Europe/Paris." in shown
 
@@ -114,10 +111,10 @@ def test_an_edit_is_on_record_by_the_names_of_what_changed(
     superuser_client: Client, person: Subscriber
 ) -> None:
     Subscriber.objects.filter(pk=person.pk).update(consent_source="form")
-    page = url(Subscriber, "change", person.pk)
-    superuser_client.post(page, person_form(person))
+    change(superuser_client, person, person_form(person))
     assert not AuditEvent.objects.exists()
-    superuser_client.post(page, person_form(person, email="bea@example.org", attributes='{"n": 2}'))
+    form = person_form(person, email="bea@example.org", attributes='{"n": 2}')
+    change(superuser_client, person, form)
     act = AuditEvent.objects.get()
     assert (act.account, act.verb, act.subject, act.detail) == (
         person.account, "subscriber.change", "bea@example.org", {"fields": ["attributes", "email"]},
@@ -127,7 +124,7 @@ def test_an_edit_is_on_record_by_the_names_of_what_changed(
 def test_confirming_is_one_record(superuser_client: Client) -> None:
     pending = SubscriberFactory.create(pending=True, attributes={"n": 1})
     form = person_form(pending, status="confirmed", consent_source="on paper")
-    superuser_client.post(url(Subscriber, "change", pending.pk), form)
+    change(superuser_client, pending, form)
     assert AuditEvent.objects.get().verb == "subscriber.confirm"
 
 
@@ -244,11 +241,9 @@ def test_deleting_says_that_it_is_no_erasure(superuser_client: Client, person: S
 def test_confirming_by_hand_needs_the_source_of_the_consent(superuser_client: Client) -> None:
     pending = SubscriberFactory.create(pending=True)
     form = person_form(pending, status="confirmed", consent_source="")
-    answer = superuser_client.post(url(Subscriber, "change", pending.pk), form)
+    answer = change(superuser_client, pending, form)
     assert "consent_source" in answer.context["adminform"].form.errors
-    superuser_client.post(
-        url(Subscriber, "change", pending.pk), {**form, "consent_source": "on paper"}
-    )
+    change(superuser_client, pending, {**form, "consent_source": "on paper"})
     pending.refresh_from_db()
     assert pending.status == Subscriber.Status.CONFIRMED
     assert pending.confirmed_at is not None
@@ -256,7 +251,7 @@ def test_confirming_by_hand_needs_the_source_of_the_consent(superuser_client: Cl
 
 def test_staff_can_not_lift_an_unsubscription(superuser_client: Client) -> None:
     gone = SubscriberFactory.create(unsubscribed=True)
-    superuser_client.post(url(Subscriber, "change", gone.pk), person_form(gone, status="confirmed"))
+    change(superuser_client, gone, person_form(gone, status="confirmed"))
     gone.refresh_from_db()
     assert gone.status == Subscriber.Status.UNSUBSCRIBED
 
@@ -287,9 +282,7 @@ def test_a_segment_of_another_account_can_not_be_joined(
             "memberships-0-segment": segment.pk,
             "memberships-0-subscriber": person.pk,
         }
-        answer = superuser_client.post(
-            url(Subscriber, "change", person.pk), person_form(person, **inline)
-        )
+        answer = change(superuser_client, person, person_form(person, **inline))
         assert (answer.status_code == 200) is errors
         answer = superuser_client.post(
             url(Membership, "add"), {"segment": other.pk, "subscriber": person.pk}
