@@ -13,6 +13,7 @@ def register_own() -> None:
             "send.send_again": "had messages sent again",
             "send.treat_as_sent": "had messages in doubt count as sent",
             "transport.lift_pause": "lifted the pause of a transport",
+            "transport.try_now": "had a paused transport tried at once",
             "transport.lift_slow_down": "lifted a slow-down",
         }
     )

@@ -14,17 +14,17 @@ from functools import reduce
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Window
+from django.db.models.functions import Coalesce, Now
 
 from campaigns.lifecycle import Editor, second_person
 from campaigns.models import Approval, Campaign
 from subscribers.models import Account, ImportJob, Segment, Subscriber
 
+from .alive import ALIVE_WITHIN, serves
 from .models import TransportPause
 from .senders import SAMPLE, handed_last
 from .sql import dashboard as sql
-from .status import ALIVE_WITHIN
 from .watching_words import Rate, rate_now
 
 Status = Campaign.Status
@@ -80,11 +80,12 @@ class Start:
 
 @dataclass(frozen=True)
 class Facts:
-    """``more``: of which kinds there are more than are told. ``alive``: a sender is there.
-    ``start``: only while there is no campaign at all."""
+    """``more``: of which kinds there are more than are told; how many, where that is known.
+    ``served``: see ``alive.served``; asked only where something is to be sent. ``start``: only
+    while there is no campaign at all."""
 
     now: datetime | None = None
-    alive: bool = True
+    served: frozenset[int | None] = frozenset({None})
     paused: Sequence[Campaign] = ()
     back: Sequence[Campaign] = ()
     second: Sequence[Campaign] = ()
@@ -96,36 +97,45 @@ class Facts:
     pauses: Sequence[TransportPause] = ()
     held: Sequence[Held] = ()
     imports: Sequence[ImportJob] = ()
-    more: frozenset[str] = frozenset()
+    more: dict[str, int | None] = field(default_factory=dict)
     start: Start | None = None
 
-    @property
-    def due_without_sender(self) -> bool:
-        """Something is to be sent now and nobody is there to do it."""
-        if self.alive or self.now is None:
-            return False
-        due = any(c.scheduled_for and c.scheduled_for <= self.now for c in self.scheduled)
-        return due or bool(self.running)
+    def without_sender(self) -> list[Campaign]:
+        """What is to be sent now and nobody is there to do it."""
+        now = self.now
+        if now is None:
+            return []
+        due = [c for c in self.scheduled if c.scheduled_for and c.scheduled_for <= now]
+        wanted = [*(one.campaign for one in self.running), *due]
+        return [campaign for campaign in wanted if not serves(self.served, campaign.pk)]
 
 
 def look(accounts: list[int] | None, may: May, *, by: Editor = None) -> Facts:
     """What somebody may see of these accounts; None: of all. ``by``: who looks, and is or is not
     the second person that a draft waits for."""
+    more: dict[str, int | None] = {}
+    pauses = _cut("pauses", _pauses(accounts), more) if may.pauses else []
+    imports = _cut("imports", _imports(accounts), more) if may.imports else []
     if not may.campaigns:
-        return Facts(
-            pauses=_pauses(accounts) if may.pauses else (),
-            imports=_imports(accounts) if may.imports else (),
-        )
-    kinds, more = _campaigns(accounts, may, by)
+        return Facts(pauses=pauses, imports=imports, more=more)
+    kinds = _campaigns(accounts, may, by)
+    for kind, some in kinds.items():
+        if len(some) > SHOWN:
+            more[kind] = None
+    kinds = {kind: some[:SHOWN] for kind, some in kinds.items()}
+    held = _held(accounts) if may.sends else []
+    if sum(one.campaign is not None for one in held) > SHOWN:
+        more["held"] = None
+        held = [*held[:SHOWN], *(one for one in held if one.campaign is None)]
     sending = kinds["running"]
     counted = [c.pk for c in (*sending, *kinds["sent"])]
     counts = _totals(counted) if counted else {}
     rates = _rates([c.pk for c in sending]) if sending else {}
-    now, alive = _alive() if sending or kinds["scheduled"] else (None, True)
+    now, served = _served() if sending or kinds["scheduled"] else (None, frozenset({None}))
     none = not any(kinds.values())
     return Facts(
         now=now,
-        alive=alive,
+        served=served,
         paused=kinds["paused"],
         back=kinds["back"],
         second=kinds["second"],
@@ -134,18 +144,16 @@ def look(accounts: list[int] | None, may: May, *, by: Editor = None) -> Facts:
         running=[Running(c, counts.get(c.pk, {}), rates[c.pk]) for c in sending],
         sent=kinds["sent"],
         sent_counts=counts,
-        pauses=_pauses(accounts) if may.pauses else (),
-        held=_held(accounts) if may.sends else (),
-        imports=_imports(accounts) if may.imports else (),
+        pauses=pauses,
+        held=held,
+        imports=imports,
         more=more,
         start=_start(accounts) if none else None,
     )
 
 
-def _campaigns(
-    accounts: list[int] | None, may: May, by: Editor
-) -> tuple[dict[str, list[Campaign]], frozenset[str]]:
-    """The first of each kind, read in one statement, and the kinds of which there are more."""
+def _campaigns(accounts: list[int] | None, may: May, by: Editor) -> dict[str, list[Campaign]]:
+    """The first of each kind, one more than is told of, read in one statement."""
     every: QuerySet[Campaign] = Campaign.objects.all()
     if accounts is not None:
         every = every.filter(account__in=accounts)
@@ -164,12 +172,14 @@ def _campaigns(
         ),
     }
     if may.approve and by is not None:
-        # ``second_person`` decides; what is their own must not take the places of the others.
-        others = drafts.filter(
-            addressed, status_reason="", account__second_approver=True, created_by__isnull=False
-        )
-        mine = Q(created_by=by.pk) | Q(edited_by=by.pk, edited_by__isnull=False)
-        chosen["second"] = others.exclude(mine).order_by("-pk")
+        # ``second_person`` decides; what waits for them must not take the places of what does not.
+        own = Q(created_by=by.pk) | Q(edited_by=by.pk, edited_by__isnull=False)
+        own |= Q(layout__edited_by=by.pk, layout__changed__gt=Coalesce("edited_at", "created"))
+        others = Q(addressed, account__second_approver=True, created_by__isnull=False)
+        mine = drafts.filter(status_reason="").filter(own).values("pk")
+        waiting = drafts.filter(others, status_reason="").exclude(pk__in=mine)
+        chosen["second"] = waiting.order_by("-pk")
+        chosen["drafts"] = chosen["drafts"].exclude(pk__in=waiting.values("pk"))
     ids = reduce(
         lambda a, b: a.union(b, all=True),
         (rows.values("pk")[: SHOWN + 1] for rows in chosen.values()),
@@ -188,8 +198,7 @@ def _campaigns(
         found[_kind(campaign, may, by)].append(campaign)
     found["scheduled"].sort(key=lambda c: (c.scheduled_for, c.pk))
     found["sent"].sort(key=lambda c: (c.finished_at, c.pk), reverse=True)
-    more = frozenset(kind for kind, some in found.items() if len(some) > SHOWN)
-    return {kind: some[:SHOWN] for kind, some in found.items()}, more
+    return found
 
 
 def _kind(campaign: Any, may: May, by: Editor) -> str:
@@ -226,14 +235,18 @@ def _rates(ids: list[int]) -> dict[int, Rate]:
     return {one: rate_now(seen, whole=len(seen) < SAMPLE) for one, seen in ages.items()}
 
 
-def _alive() -> tuple[datetime, bool]:
-    ((now, alive),) = _fetch(sql.ALIVE, {"within": ALIVE_WITHIN})
-    return now, alive
+def _served() -> tuple[datetime, frozenset[int | None]]:
+    ((now, served),) = _fetch(sql.SERVED, {"within": ALIVE_WITHIN})
+    return now, frozenset(served)
 
 
 def _held(accounts: list[int] | None) -> list[Held]:
-    given = {"accounts": accounts, "campaigns": SHOWN, "most": COUNTED}
+    given = {"accounts": accounts, "campaigns": SHOWN + 1, "most": COUNTED}
     return [Held(*row) for row in _fetch(sql.HELD, given)]
+
+
+#: How many rows there are, beside the first of them.
+_EVERY = Window(Count("*"))
 
 
 def _pauses(accounts: list[int] | None) -> list[TransportPause]:
@@ -243,7 +256,7 @@ def _pauses(accounts: list[int] | None) -> list[TransportPause]:
     if accounts is not None:
         used = Account.objects.filter(pk__in=accounts).values("transport")
         rows = rows.filter(Q(account__in=accounts) | Q(account__isnull=True, alias__in=used))
-    return list(rows[:SHOWN])
+    return list(rows.annotate(every=_EVERY)[:SHOWN])
 
 
 def _imports(accounts: list[int] | None) -> list[ImportJob]:
@@ -251,7 +264,14 @@ def _imports(accounts: list[int] | None) -> list[ImportJob]:
     if accounts is not None:
         rows = rows.filter(account__in=accounts)
     rows = rows.select_related("account").defer("preview", "options")
-    return list(rows.order_by("-pk")[:SHOWN])
+    return list(rows.order_by("-pk").annotate(every=_EVERY)[:SHOWN])
+
+
+def _cut(kind: str, found: list[Any], more: dict[str, int | None]) -> list[Any]:
+    """Note how many there are beyond those that were ``found``."""
+    if found and found[0].every > len(found):
+        more[kind] = found[0].every - len(found)
+    return found
 
 
 def _start(accounts: list[int] | None) -> Start | None:

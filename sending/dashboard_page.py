@@ -9,17 +9,19 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.text import capfirst
 
 from campaigns.models import Campaign
+from subscribers.admin_urls import site_of, url_if_any
 from subscribers.models import Account
 from subscribers.scoping import account_ids
 
+from .alive import NONE_SERVES, without_sender
 from .dashboard import COUNTED, Facts, Held, May, Running, Start, look
 from .models import TransportPause
+from .pauses import risks_others
 from .watching_words import eta_words, open_rows
 from .wording import next_try, rate_words, remedy, trouble
 
@@ -30,7 +32,8 @@ SUBSCRIBERS = "sendonce_subscribers"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that needs somebody: what, where it is mended ("": nowhere for this user), why."""
+    """Something that needs somebody: what, where it is mended ("": nowhere for this user), why.
+    Without a ``why`` it tells that there are more of those before it."""
 
     what: str
     url: str
@@ -109,15 +112,8 @@ def panel(request: HttpRequest) -> Panel | None:
     )
 
 
-_STATUS = {
-    "running": "sending",
-    "paused": "paused",
-    "scheduled": "approved",
-    "sent": "sent",
-    "drafts": "draft",
-    "back": "draft",
-    "second": "draft",
-}
+#: Of the tables below what needs attention: the status by which the list of all is filtered.
+_STATUS = {"running": "sending", "scheduled": "approved", "sent": "sent", "drafts": "draft"}
 
 
 def _may(request: HttpRequest) -> May:
@@ -138,16 +134,12 @@ class Links:
     """Addresses within the admin site that the request is of; "" where it has no such page."""
 
     def __init__(self, request: HttpRequest) -> None:
-        match = request.resolver_match
         self.request = request
-        self.site = match.namespace if match else None
+        self.site = site_of(request)
 
     def to(self, name: str, *args: Any, query: str = "") -> str:
-        try:
-            url = reverse(f"admin:{name}", args=args, current_app=self.site)
-        except NoReverseMatch:
-            return ""
-        return f"{url}?{query}" if query else url
+        url = url_if_any(self.site, name, *args)
+        return f"{url}?{query}" if url and query else url
 
     def allowed(self, permission: str, name: str, *args: Any) -> str:
         return self.to(name, *args) if self.request.user.has_perm(permission) else ""
@@ -182,16 +174,18 @@ class Links:
         sees_people = self.request.user.has_perm(f"{SUBSCRIBERS}.view_subscriber")
         return self.allowed(f"{SENDING}.view_send", f"{SENDING}_send_story") if sees_people else ""
 
-    def pause(self, pause: TransportPause) -> str:
-        """The overview, which tells what waits for it and what can be done; or the row alone."""
-        return self.to(f"{SENDING}_transportpause_overview") or self.to(
-            f"{SENDING}_transportpause_change", pause.pk
-        )
+    def pauses(self) -> str:
+        """The overview, which tells what waits for each and what can be done."""
+        return self.to(f"{SENDING}_transportpause_overview")
 
-    def may_lift(self, pause: TransportPause) -> bool:
-        """As the pause's own page has it: what is everybody's is for superusers."""
+    def pause(self, pause: TransportPause) -> str:
+        return self.pauses() or self.to(f"{SENDING}_transportpause_change", pause.pk)
+
+    def may_try(self, pause: TransportPause) -> bool:
+        """As the pause's own page has it."""
         may = self.request.user.has_perm(f"{SENDING}.delete_transportpause")
-        return may and (pause.account_id is not None or account_ids(self.request) is None)
+        risky = risks_others(pause.account_id, pause.stage)
+        return may and (not risky or account_ids(self.request) is None)
 
     def doubt(self, campaign_id: int | None) -> str:
         desk = f"campaign={campaign_id}" if campaign_id else ""
@@ -206,23 +200,23 @@ class Links:
 
 def attention(facts: Facts, links: Links) -> Iterator[Line]:
     """The gravest first: what stops mail now, then what waits for a decision."""
-    if facts.due_without_sender:
-        yield Line(
-            "No sender is alive",
-            links.allowed(f"{SENDING}.view_worker", f"{SENDING}_worker_changelist"),
-            "Something is due, and nothing leaves before one runs: “manage.py run_sender” starts "
-            "one.",
-            grave=True,
-        )
+    if unserved := facts.without_sender():
+        yield _unserved(unserved, facts, links)
     for pause in facts.pauses:
         yield _pause(pause, links)
+    if "pauses" in facts.more:
+        yield _more("paused transports", facts.more["pauses"], links.pauses())
     for one in facts.paused:
         why = capfirst(one.status_reason) or "Paused"
         yield Line(
             f"{one.name} is paused", links.campaign(one), _sentence(why), str(one.account), True
         )
+    if "paused" in facts.more:
+        yield _more("paused campaigns", None, links.campaigns("paused"))
     for held in facts.held:
         yield _held(held, links)
+    if "held" in facts.more:
+        yield _more("campaigns with messages in doubt", None, links.doubt(None))
     for one in facts.back:
         yield Line(
             f"{one.name} is a draft again",
@@ -238,6 +232,8 @@ def attention(facts: Facts, links: Links) -> Iterator[Line]:
             f"A draft by {who}, who may not approve it: this account asks for somebody else.",
             str(one.account),
         )
+    if "back" in facts.more or "second" in facts.more:
+        yield _more("drafts that wait for somebody", None, links.campaigns("draft"))
     for job in facts.imports:
         yield Line(
             f"The import of {job.file_name} failed",
@@ -245,17 +241,37 @@ def attention(facts: Facts, links: Links) -> Iterator[Line]:
             _sentence(capfirst(job.error) or "It says not why"),
             str(job.account),
         )
+    if "imports" in facts.more:
+        failed = links.to(f"{SUBSCRIBERS}_importjob_changelist", query="status__exact=failed")
+        yield _more("failed imports", facts.more["imports"], failed)
+
+
+def _more(what: str, number: int | None, url: str) -> Line:
+    """That there are more; ``number`` None: nobody counted how many."""
+    return Line(f"And {f'{number:,} ' if number else ''}more {what}", url, "")
+
+
+def _unserved(campaigns: list[Campaign], facts: Facts, links: Links) -> Line:
+    start = "“manage.py run_sender” starts one"
+    senders = links.allowed(f"{SENDING}.view_worker", f"{SENDING}_worker_changelist")
+    if not facts.served:
+        why = f"Something is due, and nothing leaves before one runs: {start}."
+        return Line("No sender is alive", senders, why, grave=True)
+    named = ", ".join(one.name for one in campaigns[:3])
+    more = f" and {len(campaigns) - 3} more" if len(campaigns) > 3 else ""
+    why = f"{capfirst(NONE_SERVES)}. {capfirst(start)} for everything."
+    return Line(f"No sender serves {named}{more}", senders, why, grave=True)
 
 
 def _pause(pause: Any, links: Links) -> Line:
     whose = str(pause.account) if pause.account else None
-    then = next_try(pause.probe_at, pause.db_now, may_lift=links.may_lift(pause))
+    then = next_try(pause.probe_at, pause.db_now, may_try=links.may_try(pause))
     advice = remedy(pause.stage, pause.code, whose=whose, said=pause.reason, then=then)
     words = trouble(pause.stage, pause.code, whose=whose, said=pause.reason)
     return Line(
         f"Transport {pause.alias} {words}",
         links.pause(pause),
-        f"No mail leaves by it. {advice}",
+        f"No mail{f' of {whose}' if whose else ''} leaves by it. {advice}",
         whose or "",
         True,
     )
@@ -289,7 +305,7 @@ def _waits(campaign: Campaign, facts: Facts) -> str:
         if pause.alias == account.transport and pause.account_id in (None, account.pk):
             words = trouble(pause.stage, pause.code, said=pause.reason)
             return f"transport {pause.alias} {words}"
-    return "" if facts.alive else "no sender is alive"
+    return without_sender(facts.served, campaign.pk)
 
 
 def _running(one: Running, links: Links, waits: str = "") -> Row:

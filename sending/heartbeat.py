@@ -46,6 +46,7 @@ class Heartbeat(threading.Thread):
             host=socket.gethostname()[:200],
             pid=os.getpid(),
             lanes=self.shared.lanes,
+            only_campaign=self.shared.campaign_id,
             started=Now(),
             seen=Now(),
         )

@@ -22,8 +22,8 @@ from django.db.models.functions import Now
 from subscribers.importing import jobs
 
 from . import clock
+from .alive import ALIVE_WITHIN
 from .models import Worker
-from .status import ALIVE_WITHIN
 
 log = logging.getLogger("sendonce.sender")
 
@@ -158,7 +158,10 @@ def command_line() -> list[str]:
 
 
 def _is_oldest(worker_id: int) -> bool:
-    """Whether no sender that lives has a lower number."""
+    """Whether no sender that lives has a lower number; one for a single campaign sees to none."""
     return not Worker.objects.filter(
-        pk__lt=worker_id, ended__isnull=True, seen__gt=Now() - ALIVE_WITHIN
+        pk__lt=worker_id,
+        ended__isnull=True,
+        seen__gt=Now() - ALIVE_WITHIN,
+        only_campaign__isnull=True,
     ).exists()

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from django.db import connection, transaction
 
+from subscribers.conf import conf
 from subscribers.models import Account
 
 from . import clock, sql
@@ -95,13 +96,25 @@ def lift(alias: str, account_id: int | None) -> bool:
     return lifted
 
 
-def lift_by_hand(alias: str, account_id: int | None) -> bool:
-    """A person says that it works again. Returns whether it is lifted: False after errors in a
-    row, where one message is tried now and lifts it when it is answered."""
+def try_now(alias: str, account_id: int | None) -> bool:
+    """A person says that it works again: the next try is due at once, and lifts the pause when it
+    works. Returns whether there is one to come: a pause that nobody's mail goes by any more is
+    lifted instead."""
+    using = Account.objects.filter(transport=alias)
+    if account_id is not None:
+        using = using.filter(pk=account_id)
+    if not using.exists() and (account_id is not None or alias not in conf.TRANSPORTS):
+        lift(alias, account_id)
+        return False
     with connection.cursor() as cursor:
         cursor.execute(TRY_NOW, {"alias": alias, "account": account_id})
-        tried = cursor.rowcount > 0
-    return False if tried else lift(alias, account_id)
+        return cursor.rowcount > 0
+
+
+def risks_others(account_id: int | None, stage: str) -> bool:
+    """Whether a try may leave another account's message in doubt: one of everybody's, after errors
+    in a row. Pure."""
+    return account_id is None and stage == ERRORS
 
 
 @dataclass

@@ -18,6 +18,7 @@ from . import counters
 from .models import ArchivedCount
 from .progress_page import MOVING
 from .sql import watching as statements
+from .unsubscriptions import AGAIN
 from .watching_words import identity, share_words
 from .wording import percent, words
 
@@ -130,8 +131,9 @@ def report(campaign: Campaign) -> Report:
     for (status, _), number in totals.items():
         counts[status] += number
     events: Counter[str] = Counter()
-    for _, kind, _, number in event_hours:
-        events[kind] += number
+    for _, kind, reason, number in event_hours:
+        if reason != AGAIN:
+            events[kind] += number
     holds, sentence = identity(counts, audience, built=built)
     hours = by_hour(status_hours, event_hours)
     sent = counts["sent"]
@@ -183,8 +185,8 @@ def by_hour(
     for hour, status, _, number in statuses:
         if status in ("sent", "bounced", "failed"):
             hours[hour][status] += number
-    for hour, kind, _, number in events:
-        if kind in ("complained", "unsubscribed"):
+    for hour, kind, reason, number in events:
+        if kind in ("complained", "unsubscribed") and reason != AGAIN:
             hours[hour][kind] += number
     return [
         Hour(

@@ -6,8 +6,9 @@ from subscribers.roles import Role, register
 
 
 def register_own(app_label: str) -> None:
-    """To delete a pause or a slow-down lifts it; what holds back others' mail, too, only superusers
-    lift. What belongs to no account (webhooks, the installation) is theirs alone to see."""
+    """To delete a pause has it tried at once, to delete a slow-down lifts it; what may harm others'
+    mail, too, only superusers do. What belongs to no account (webhooks, the installation) is theirs
+    alone to see."""
     register(
         app_label,
         everybody=(

@@ -15,9 +15,9 @@ from django.db.models import Count
 
 from campaigns.models import Campaign
 
+from .alive import ALIVE_WITHIN
 from .models import Send, Worker
 from .sql.senders import HANDED_LAST
-from .status import ALIVE_WITHIN
 from .status_limits import RECENT
 from .watching_words import rate_now
 
@@ -30,7 +30,8 @@ SAMPLE = 500
 class Senders:
     """``alive`` live, ``silent`` did not sign off and were not seen lately. ``a_minute`` messages
     were handed over by all of them, as of the last seconds; ``of`` by each, by the worker's id.
-    ``holds``: claimed and on their way now, by the worker's id; None: by one that is gone."""
+    ``holds``: claimed and on their way now, by the worker's id; None: by one that is gone.
+    ``alone``: of those alive, how many serve nothing but the campaign they were started for."""
 
     alive: int
     silent: int
@@ -39,24 +40,26 @@ class Senders:
     of: dict[int, float]
     holds: Counter[int | None]
     running: bool
+    alone: int = 0
 
 
 def senders(now: datetime) -> Senders:
     """Look once: four statements, whatever there is."""
     lately = Worker.objects.filter(ended__isnull=True, seen__gte=now - RECENT)
-    seen = list(lately.values_list("seen", "lanes"))
-    alive = [lanes for when, lanes in seen if now - when <= ALIVE_WITHIN]
+    seen = list(lately.values_list("seen", "lanes", "only_campaign"))
+    alive = [(lanes, only) for when, lanes, only in seen if now - when <= ALIVE_WITHIN]
     running = Campaign.objects.filter(status=Campaign.Status.SENDING).order_by("-pk")
     ids = list(running.values_list("pk", flat=True)[:CAMPAIGNS])
     total, each = _rates(ids)
     return Senders(
         alive=len(alive),
         silent=len(seen) - len(alive),
-        lanes=sum(alive),
+        lanes=sum(lanes for lanes, _ in alive),
         a_minute=total,
         of=each,
         holds=holds(),
         running=bool(ids),
+        alone=sum(only is not None for _, only in alive),
     )
 
 
@@ -115,12 +118,23 @@ def summary(found: Senders, *, command: bool) -> str:
         told += f", about {found.a_minute:,.0f} messages a minute at the moment"
     else:
         told += "; no campaign is on its way"
+    if found.alone:
+        told += f". {_alone(found)}"
     if found.silent:
         return (
             f"{told}. {_many(found.silent, 'other')} fell silent within a day without signing off; "
             f"what was held there is taken over by itself."
         )
     return f"{told}."
+
+
+def _alone(found: Senders) -> str:
+    if found.alone == found.alive:
+        which = "It" if found.alive == 1 else "Each"
+        return f"{which} serves nothing but the campaign that it was started for: no other leaves"
+    if found.alone == 1:
+        return "One of them serves nothing but the campaign that it was started for"
+    return f"{found.alone:,} of them serve nothing but the campaign that each was started for"
 
 
 def _many(number: int, what: str) -> str:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db import connection
 from django.db.models import Case, Count, F, Max, Min, Q, When
 from django.db.models.functions import Now
 
 from campaigns.models import Campaign
+from subscribers.database_clock import database_time
 
+from .alive import worker_state
 from .answers import said
 from .models import DeliveryEvent, Send, TransportPause, Worker
 from .status_limits import (
@@ -35,8 +36,6 @@ from .status_limits import (
     webhooks,
 )
 
-#: A worker that was seen so long ago is lost: it beats every two seconds.
-ALIVE_WITHIN = timedelta(seconds=10)
 #: The latest events among which failures are looked for: providers tell of every delivery, too.
 #: ``Status.failures_since`` says how far back they reached.
 EVENTS = 20_000
@@ -48,7 +47,8 @@ FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerFact:
-    """``state`` is ``alive``, ``ended`` (signed off) or ``lost`` (silent, did not sign off)."""
+    """``state`` is ``alive``, ``ended`` (signed off) or ``lost`` (silent, did not sign off).
+    ``campaign``: the only one that it serves, None where it serves all."""
 
     id: int
     host: str
@@ -59,6 +59,7 @@ class WorkerFact:
     seen: datetime
     holds: int
     note: str
+    campaign: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,26 +188,6 @@ def status() -> Status:
     )
 
 
-def database_time() -> datetime:
-    """The clock that leases, retries and schedules go by."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        (now,) = cursor.fetchone()
-    return now
-
-
-def worker_state(ended: datetime | None, seen: datetime, now: datetime) -> str:
-    """``ended`` (signed off), ``alive`` or ``lost``: neither signed off nor seen lately."""
-    if ended is not None:
-        return "ended"
-    return "alive" if now - seen <= ALIVE_WITHIN else "lost"
-
-
-def has_sender(now: datetime) -> bool:
-    """Whether any sender is alive."""
-    return Worker.objects.filter(ended__isnull=True, seen__gte=now - ALIVE_WITHIN).exists()
-
-
 def workers(now: datetime) -> list[WorkerFact]:
     """Those alive, those lost within a day (or that still hold rows), the last few that ended."""
     in_flight = Send.objects.filter(queue=Send.Queue.IN_FLIGHT, worker__isnull=False)
@@ -227,6 +208,7 @@ def workers(now: datetime) -> list[WorkerFact]:
             seen=worker.seen,
             holds=held[pk],
             note=worker.note,
+            campaign=worker.only_campaign,
         )
         for pk, worker in sorted(found.items())
     ]

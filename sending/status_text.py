@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from . import plain_table
+from .alive import serves
 from .limits_text import brakes, slowed, unclassified, waiting_events, webhooks
 from .plain_table import ago, due, duration, listed, short
-from .status import EVENTS, CampaignFact, DoubtFact, PauseFact, Status
+from .status import EVENTS, CampaignFact, DoubtFact, PauseFact, Status, WorkerFact
 from .status_limits import RECENT, PaceFact, pace_words
 from .waits import limited_words, pause_of
 from .wording import IN_DOUBT, rate_words, reason_words, remedy, trouble, words
@@ -48,7 +49,7 @@ def _workers(status: Status) -> Iterator[str]:
             worker.lanes,
             worker.holds,
             ago(worker.seen, status.now),
-            short(worker.note, 60),
+            short("; ".join(filter(None, (_only(worker), worker.note))), 60),
         ]
         for worker in sorted(status.workers, key=lambda w: (order[w.state], w.id))
     ]
@@ -57,6 +58,15 @@ def _workers(status: Status) -> Iterator[str]:
     shown = sum(worker.state == "ended" for worker in status.workers)
     if status.ended_workers > shown:
         yield f"  and {status.ended_workers - shown} more that ended within a day"
+
+
+def _only(worker: WorkerFact) -> str:
+    return "" if worker.campaign is None else f"only campaign {worker.campaign}"
+
+
+def _has_sender(status: Status, campaign: CampaignFact) -> bool:
+    alive = {worker.campaign for worker in status.workers if worker.state == "alive"}
+    return serves(alive, campaign.id)
 
 
 def _campaigns(status: Status) -> Iterator[str]:
@@ -102,7 +112,7 @@ def next_step(campaign: CampaignFact, status: Status) -> str:
     if campaign.status == "sending":
         if _is_open(campaign):
             return _going_on(campaign, status) + said
-        alive = any(worker.state == "alive" for worker in status.workers)
+        alive = _has_sender(status, campaign)
         return campaign.reason if alive else f"finishes when a sender runs{said}"
     if campaign.status == "sent" and campaign.finished_at:
         return f"finished {ago(campaign.finished_at, now)}" + said
@@ -115,7 +125,7 @@ def _is_open(campaign: CampaignFact) -> bool:
 
 def _going_on(campaign: CampaignFact, status: Status) -> str:
     """What keeps a campaign that is being sent, or how long it will take."""
-    alive = any(worker.state == "alive" for worker in status.workers)
+    alive = _has_sender(status, campaign)
     pause = pause_of(status.pauses, campaign.account, campaign.transport)
     if pause is not None:
         whose = f" for {pause.account}" if pause.account else ""

@@ -11,23 +11,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, F, QuerySet, Window
 from django.db.models.fields.json import KT
+from django.db.models.functions import RowNumber
 
 from campaigns.models import Campaign
 from subscribers.conf import conf
 from subscribers.models import Account
 
+from .alive import ALIVE_WITHIN
 from .limits.keys import transport_key
 from .models import CampaignHealth, RateLimit, TransportPause, Worker
-from .status import ALIVE_WITHIN
 from .status_limits import HealthFact, health_fact
 from .transport_facts import TransportFact, transport_facts
 from .wording import rate_words, remedy, trouble
 
-#: Campaigns that are named of one transport, and that are looked at in all.
+#: Campaigns that are named of one transport.
 NAMED = 10
-LOOKED_AT = 500
 #: Campaigns paused by a brake that are listed.
 BRAKES = 50
 
@@ -91,10 +91,7 @@ def transport_states(
     keys = {transport_key(alias): alias for alias in facts}
     limits = {keys[row.key]: row for row in RateLimit.objects.filter(key__in=list(keys))}
     open_sessions = _sessions(now)
-    sending: dict[str, list[Campaign]] = defaultdict(list)
-    running = campaigns.filter(status=Campaign.Status.SENDING).select_related("account")
-    for campaign in running.defer("body", "text_body").order_by("pk")[:LOOKED_AT]:
-        sending[campaign.account.transport].append(campaign)
+    sending, running = _running(campaigns)
     states = [
         TransportState(
             fact=fact,
@@ -102,8 +99,8 @@ def transport_states(
             limit=_limit(fact, limits.get(alias)),
             slowed=alias in limits and limits[alias].slowed_at is not None,
             sessions=open_sessions[alias] if fact.connections is not None else None,
-            campaigns=sending[alias][:NAMED],
-            more=max(0, len(sending[alias]) - NAMED),
+            campaigns=sending[alias],
+            more=running[alias] - len(sending[alias]),
         )
         for alias, fact in facts.items()
     ]
@@ -112,15 +109,34 @@ def transport_states(
     )
 
 
-def brakes(healths: QuerySet[CampaignHealth]) -> list[Brake]:
-    """Campaigns that a brake has paused, of those whose counts are given; the latest first."""
+def _running(campaigns: QuerySet[Campaign]) -> tuple[dict[str, list[Campaign]], Counter[str]]:
+    """By transport: the first of those that are being sent, and how many there are."""
+    of_transport = [F("account__transport")]
+    rows: QuerySet[Any] = campaigns.filter(status=Campaign.Status.SENDING).annotate(
+        place=Window(RowNumber(), partition_by=of_transport, order_by="pk"),
+        every=Window(Count("*"), partition_by=of_transport),
+    )
+    named: dict[str, list[Campaign]] = defaultdict(list)
+    counts: Counter[str] = Counter()
+    first = rows.filter(place__lte=NAMED).select_related("account")
+    for campaign in first.defer("body", "text_body").order_by("pk"):
+        named[campaign.account.transport].append(campaign)
+        counts[campaign.account.transport] = campaign.every
+    return named, counts
+
+
+def brakes(healths: QuerySet[CampaignHealth]) -> tuple[list[Brake], int]:
+    """Campaigns that a brake has paused, of those whose counts are given, the latest first; and how
+    many there are beyond these."""
     # Somebody's own pause has other words; it must not take the place of a brake's.
     paused = healths.filter(
         campaign__status=Campaign.Status.PAUSED, campaign__status_reason=KT("base__trip")
     )
     rows = paused.select_related("campaign__account").defer("campaign__body", "campaign__text_body")
-    facts = [(row.campaign, health_fact(row)) for row in rows.order_by("-campaign")[:BRAKES]]
-    return [Brake(c, fact) for c, fact in facts if fact.trip]
+    found: list[Any] = list(rows.annotate(every=Window(Count("*"))).order_by("-campaign")[:BRAKES])
+    facts = [(row.campaign, health_fact(row)) for row in found]
+    more = found[0].every - len(found) if found else 0
+    return [Brake(c, fact) for c, fact in facts if fact.trip], more
 
 
 def _note(pause: TransportPause, now: datetime) -> PauseNote:

@@ -9,13 +9,13 @@ from typing import Any
 
 from campaigns.content import CompiledContent, as_content
 from campaigns.test_sends import MOST, VERB, Trial
+from subscribers.database_clock import database_time
 from subscribers.models import Account, AuditEvent
 
 from . import waits
 from .answers import said
 from .models import Send
 from .plain_table import due
-from .status import database_time
 from .transactional import enqueue
 from .withheld import WITHHELD
 from .wording import doubt_words, words

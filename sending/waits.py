@@ -10,23 +10,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from campaigns.models import Campaign
+from subscribers.database_clock import database_time
 from subscribers.models import Account
 
+from .alive import has_sender, served, without_sender
 from .limits.keys import domain_key
 from .models import Send
 from .plain_table import due
-from .status import PauseFact, database_time, has_sender, pauses
+from .status import PauseFact, pauses
 from .status_limits import LimitedFact, PaceFact, limited, pace_words, paces
 from .wording import trouble
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What may hold the mail of some accounts back, looked at once. ``paces`` by account and
-    transport."""
+    """What may hold the mail of some accounts back, looked at once. ``served``: see
+    ``status.served``; ``paces`` by account and transport."""
 
     now: datetime
-    alive: bool
+    served: frozenset[int | None]
     pauses: list[PauseFact]
     paces: Mapping[tuple[int, str], PaceFact]
 
@@ -36,11 +38,11 @@ def around(users: Collection[tuple[int, str]], email: str = "") -> Around:
     limit of this address's provider of mailboxes, too."""
     now = database_time()
     more = [domain_key(email.rpartition("@")[2])] if email else []
-    return Around(now=now, alive=has_sender(now), pauses=pauses(), paces=paces(users, more))
+    return Around(now=now, served=served(now), pauses=pauses(), paces=paces(users, more))
 
 
 def has_sender_now() -> bool:
-    """Whether any sender is alive, by the database's clock."""
+    """Whether a sender is alive that serves everything, by the database's clock."""
     return has_sender(database_time())
 
 
@@ -49,15 +51,15 @@ def pause_of(pauses: Iterable[PauseFact], account: str, alias: str) -> PauseFact
     return next((p for p in pauses if p.transport == alias and p.account in (None, account)), None)
 
 
-def held(account: Account, alias: str, seen: Around) -> str:
-    """What keeps the account's mail from leaving by this transport; "" when nothing is known that
-    does."""
+def held(account: Account, alias: str, seen: Around, campaign_id: int | None) -> str:
+    """What keeps the account's mail of this campaign (None: single messages) from leaving by this
+    transport; "" when nothing is known that does."""
     pause = pause_of(seen.pauses, account.slug, alias)
+    nobody = without_sender(seen.served, campaign_id)
     if pause is not None:
-        also = "" if seen.alive else "; and no sender is alive"
-        return pause_words(pause, seen.now) + also
-    if not seen.alive:
-        return "no sender is alive; run_sender starts one"
+        return pause_words(pause, seen.now) + (f"; and {nobody}" if nobody else "")
+    if nobody:
+        return f"{nobody}; run_sender starts one"
     pace = seen.paces.get((account.pk, alias))
     return pace_words(pace) if pace is not None and pace.nothing_before is not None else ""
 
@@ -87,7 +89,7 @@ def of_message(send: Send, account: Account, seen: Around) -> str:
     if campaign is not None and campaign.status != Campaign.Status.SENDING:
         said = f" ({campaign.status_reason})" if campaign.status_reason else ""
         return f"the campaign is {campaign.status}{said}"
-    return held(account, by(send, account), seen)
+    return held(account, by(send, account), seen, send.campaign_id)
 
 
 def of_send(send: Send) -> str:
@@ -113,12 +115,12 @@ def of_campaign(campaign_id: int, rate_limited: int | None = None) -> str:
     if campaign.status == Campaign.Status.APPROVED:
         now = database_time()
         is_due = campaign.scheduled_for is not None and campaign.scheduled_for <= now
-        waits = is_due and not has_sender(now)
-        return "Waits: no sender is alive; run_sender starts one." if waits else ""
+        nobody = without_sender(served(now), campaign_id) if is_due else ""
+        return f"Waits: {nobody}; run_sender starts one." if nobody else ""
     if campaign.status != Campaign.Status.SENDING:
         return ""
     seen = around([user])
-    if why := held(account, account.transport, seen):
+    if why := held(account, account.transport, seen, campaign_id):
         return f"Waits: {why}."
     pace = seen.paces.get(user)
     parts = [f"Limited: {pace_words(pace)}."] if pace is not None else []

@@ -15,11 +15,11 @@ from django.db.models import Q
 
 from campaigns.models import Campaign
 from subscribers.addresses import erased_hashes, lower
+from subscribers.database_clock import database_time
 from subscribers.models import Membership, Subscriber, Suppression
 from subscribers.suppressing.standing import known_as
 
 from .models import ArchivedCount, Send
-from .status import database_time
 from .story import Chapter, chapters_of
 from .story_text import explain
 from .wording import words

@@ -126,11 +126,11 @@ def trouble(stage: str, code: int | None, *, whose: str | None = None, said: str
     return f"{told} of {whose}" if whose is not None and stage == Stage.MAIL else told
 
 
-def next_try(probe_at: datetime, now: datetime, *, may_lift: bool = False) -> str:
+def next_try(probe_at: datetime, now: datetime, *, may_try: bool = False) -> str:
     """When senders try a paused transport again, for ``remedy``."""
     is_due = probe_at <= now
     when = "is due" if is_due else f"is at {probe_at.astimezone(UTC):%H:%M} UTC"
-    return f"the next try {when}" + (", Lift tries now" if may_lift and not is_due else "")
+    return f"the next try {when}" + (", or at once by Try now" if may_try and not is_due else "")
 
 
 def remedy(

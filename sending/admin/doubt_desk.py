@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.text import Truncator
 
 from campaigns.models import Campaign
+from subscribers.database_clock import database_time
 from subscribers.scoping import account_ids, as_id, visible
 
 from .. import doubt, doubt_decisions, doubt_desk
@@ -28,7 +29,6 @@ from ..doubt_advice import (
     reason_name,
 )
 from ..models import Send
-from ..status import database_time
 from .pages import OperatingPages, moment_of
 
 #: What stands for the messages of no campaign, where a campaign's id does else.

@@ -115,7 +115,8 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
 
 @admin.register(TransportPause)
 class TransportPauseAdmin(Transports, Liftable):
-    """What takes no mail now, and why. Deleting a pause lifts it: the next message tries."""
+    """What takes no mail now, and why. To delete a pause is to have it tried at once; it goes when
+    the try works."""
 
     change_list_template = "admin/sendonce_sending/transports/change_list.html"
     list_display = ("alias", "trouble", "brief_why", "whose", "began", "tries", "next_try")
@@ -128,14 +129,15 @@ class TransportPauseAdmin(Transports, Liftable):
     lift_back = "overview"
     lift_more = ("overview", "Transports and brakes")
     lift_title = "Takes no mail now"
-    lift_button = "Lift the pause"
+    lift_button = "Try now"
     lift_warning = (
-        "The next message tries it. If the trouble is still there, it is paused again; nothing "
-        "is lost by that, and no attempt of a recipient is spent. After errors in a row one "
-        "message tries it, which may end in doubt as those before it."
+        "The senders try at once and not at the planned moment. If it works, the pause is over. If "
+        "not, it stays, and they go on trying by themselves; nothing is lost by that, and no "
+        "attempt of a recipient is spent. After errors in a row one message is tried, which may "
+        "end in doubt as those before it."
     )
-    lift_done = "Lifted"
-    lift_tried = "One message is tried now, and lifts the pause when it is answered"
+    lift_done = "Lifted, as no mail goes by it any more"
+    lift_tried = "The next try is made now, and ends the pause if it works"
 
     @admin.display(description="for")
     def whose(self, obj: TransportPause) -> str:
@@ -171,15 +173,20 @@ class TransportPauseAdmin(Transports, Liftable):
         return str(obj.account) if obj.account else None
 
     def is_shared(self, obj: TransportPause) -> bool:
-        return obj.account_id is None
+        return pauses.risks_others(obj.account_id, obj.stage)
 
     def concerning(self, every: QuerySet[Any], ids: list[int]) -> QuerySet[Any]:
         used = Account.objects.filter(pk__in=ids).values("transport")
         return every.filter(Q(account__in=ids) | Q(account__isnull=True, alias__in=used))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        pauses.lift_by_hand(obj.alias, obj.account_id)
-        record(obj.account, "transport.lift_pause", subject=obj.alias, request=request)
+        is_tried = pauses.try_now(obj.alias, obj.account_id)
+        verb = "transport.try_now" if is_tried else "transport.lift_pause"
+        record(obj.account, verb, subject=obj.alias, request=request)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Nothing is deleted by hand: the row goes when the try works."""
+        return [self.log_change(request, obj, "Tried now.") for obj in queryset]
 
 
 class SlowedFilter(admin.SimpleListFilter):

@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
 
 from campaigns.models import Campaign
+from subscribers.admin_urls import site_of, url_if_any
 from subscribers.models import Subscriber
 
 from ..doubt_desk import number_in_doubt
@@ -20,12 +20,7 @@ from ..models import Send
 
 def _url(request: HttpRequest, name: str, *args: Any) -> str:
     """Within the admin site that the request is of; "" where that has no such page."""
-    match = request.resolver_match
-    label = f"admin:{Send._meta.app_label}_{name}"
-    try:
-        return reverse(label, args=args, current_app=match.namespace if match else None)
-    except NoReverseMatch:
-        return ""
+    return url_if_any(site_of(request), f"{Send._meta.app_label}_{name}", *args)
 
 
 def _may(request: HttpRequest, *permissions: str) -> bool:

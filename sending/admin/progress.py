@@ -15,7 +15,7 @@ from subscribers.scoping import account_ids
 from ..answers import said
 from ..charts import stack
 from ..plain_table import ago, due, duration
-from ..progress_page import Progress, pause_title, progress
+from ..progress_page import EVENTS, Progress, pause_title, progress
 from ..status_limits import LimitFact
 from ..watching_words import Rate, read_mark, share_words
 from ..wording import kind_words, rate_words, reason_words, remedy
@@ -88,6 +88,7 @@ class ProgressPages(CampaignPages):
                 # Senders serve all accounts: where they run, and what one waits for, is not told
                 # to the staff of one.
                 "sees_workers": account_ids(request) is None,
+                "workers_url": self.url_if_any(f"{self.opts.app_label}_worker_changelist"),
                 **in_words(found),
                 "poll_url": self.url_if_any(self._page_name("progress_state"), campaign.pk)
                 if found.moving
@@ -134,7 +135,12 @@ def in_words(found: Progress) -> dict[str, Any]:
             for pause in found.pauses
         ],
         "limits": [_limit(fact) for fact in found.limits],
-        "alive": sum(worker.state == "alive" for worker in found.workers),
+        "looked_at": EVENTS,
+        "alive": found.alive,
+        "elsewhere": found.elsewhere,
+        "workers_more": found.alive
+        + found.elsewhere
+        - sum(worker.state == "alive" for worker in found.workers),
         "senders_rate": _rate(Rate(handed, 1)) if handed else "",
         "workers": [
             (worker, ago(worker.seen, now), _rate(Rate(worker.rate, 1)) if worker.rate else "-")

@@ -51,7 +51,12 @@ class CampaignFilter(ScopedFilter):
     def label(self, row: Any) -> str:
         return str(row)
 
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[Any, str]]:
+        return [(send_lists.SINGLE, "Single messages"), *super().lookups(request, model_admin)]
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == send_lists.SINGLE:
+            return queryset.filter(campaign__isnull=True)
         found = as_id(self.value())
         if found is None:
             return super().queryset(request, queryset)

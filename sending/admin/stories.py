@@ -9,18 +9,19 @@ from zoneinfo import ZoneInfo
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from campaigns.models import Campaign
+from subscribers.admin_urls import url_if_any
 from subscribers.models import Account, AuditEvent, Subscriber
 from subscribers.scoping import account_ids, as_id, visible
 from subscribers.suppressing.standing import entries_against, hindrances
 
 from .. import person_search, why_not
 from ..models import Send
-from ..person_story import Entry, Sees, person_story
-from .pages import OperatingPages, moment_of
+from ..person_facts import Entry, Sees, read_mark
+from ..person_story import person_story
+from .pages import OperatingPages
 
 #: Campaigns that the page offers to ask about, the latest; an older one is asked for by its link.
 OFFERED = 100
@@ -95,14 +96,14 @@ class Stories(OperatingPages):
                 staff=request.user.has_perm(f"{audit.app_label}.view_{audit.model_name}"),
             ),
             before=as_id(request.GET.get("before", "")),
-            until=moment_of(request.GET.get("until", "")),
+            until=read_mark(request.GET.get("until", "")),
         )
         zone = ZoneInfo(account.timezone)
         sees_campaigns = request.user.has_perm(f"{Campaign._meta.app_label}.view_campaign")
         older = ""
-        if told.before is not None:
-            until = told.until.isoformat() if told.until else ""
-            older = self._story_link(told.email, account, before=told.before, until=until)
+        if told.next is not None:
+            before, until = told.next
+            older = self._story_link(told.email, account, before=before, until=until or "")
         campaigns = self._campaigns(request, account)
         answer = self._why(request, account, email, told.person, zone, superuser)
         if answer is not None and answer["campaign"] not in campaigns:
@@ -159,11 +160,8 @@ class Stories(OperatingPages):
 
     def _other_url(self, model: type[Any], pk: Any) -> str:
         """Of a row of another app; "" where this site does not have it."""
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
-        try:
-            return reverse(name, args=[pk], current_app=self.admin_site.name)
-        except NoReverseMatch:
-            return ""
+        name = f"{model._meta.app_label}_{model._meta.model_name}_change"
+        return url_if_any(self.admin_site.name, name, pk)
 
 
 #: By the kind of a hindrance; see ``subscribers.suppressing.standing``.

@@ -7,16 +7,18 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.admin.utils import quote
+from django.db.models import Count, Window
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import NoReverseMatch, reverse
 
 from campaigns.models import Campaign
+from subscribers.admin_urls import url_if_any
+from subscribers.database_clock import database_time
 from subscribers.models import Account
 from subscribers.scoping import account_ids, visible
 
+from ..alive import served
 from ..limits import slow_downs
 from ..models import CampaignHealth, RateLimit
-from ..status import database_time, has_sender
 from ..status_limits import READ_AT
 from ..transport_overview import PauseNote, brakes, transport_states
 from ..wording import limit_words, rate_words, refusal_words, share_words
@@ -40,6 +42,7 @@ class Transports(OperatingPages):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         self.must_view(request)
         everything, now = account_ids(request) is None, database_time()
+        live = served(now)
         states = transport_states(
             visible(Account.objects.all(), request, "pk"),
             self.get_queryset(request),
@@ -49,7 +52,8 @@ class Transports(OperatingPages):
         )
         context = {
             "everything": everything,
-            "alive": has_sender(now),
+            "served": live,
+            "all_served": None in live,
             "transports": [
                 {
                     "state": state,
@@ -61,8 +65,9 @@ class Transports(OperatingPages):
                 }
                 for state in states
             ],
-            "slowed": self._slowed(request),
-            "brakes": self._brakes(request),
+            "running_url": self._list_url(request, Campaign, "status__exact=sending"),
+            **self._slowed(request),
+            **self._brakes(request),
         }
         title = "Transports and brakes"
         return self.operating_page(request, self.overview_template, title, context)
@@ -73,16 +78,17 @@ class Transports(OperatingPages):
             return ""
         return self.operating_url("delete", quote(note.pause.pk))
 
-    def _slowed(self, request: HttpRequest) -> list[dict[str, Any]]:
+    def _slowed(self, request: HttpRequest) -> dict[str, Any]:
         try:
             page = self.admin_site.get_model_admin(RateLimit)
         except NotRegistered:
-            return []
+            return {}
         if not page.has_view_permission(request):
-            return []
+            return {}
         rows: Any = slow_downs.named(page.get_queryset(request).filter(slow_downs.SLOWED))
-        found = rows.annotate(read_at=READ_AT).order_by("slowed_at", "key")[:SLOWED]
-        return [
+        rows = rows.annotate(read_at=READ_AT, every=Window(Count("*")))
+        found = list(rows.order_by("slowed_at", "key")[:SLOWED])
+        told = [
             {
                 "limit": limit,
                 "of": limit_words(limit.key, limit.account_name or ""),
@@ -97,12 +103,18 @@ class Transports(OperatingPages):
             }
             for limit in found
         ]
+        return {
+            "slowed": told,
+            "slowed_more": found[0].every - len(found) if found else 0,
+            "slowed_url": self._list_url(request, RateLimit, "slowed=yes"),
+        }
 
-    def _brakes(self, request: HttpRequest) -> list[dict[str, Any]]:
+    def _brakes(self, request: HttpRequest) -> dict[str, Any]:
         if not self._sees(request, CampaignHealth):
-            return []
+            return {}
         every = visible(CampaignHealth.objects.all(), request, "campaign__account_id")
-        return [
+        found, more = brakes(every)
+        told = [
             {
                 "campaign": brake.campaign,
                 "zone": ZoneInfo(brake.campaign.account.timezone),
@@ -133,19 +145,26 @@ class Transports(OperatingPages):
                     ),
                 ],
             }
-            for brake in brakes(every)
+            for brake in found
         ]
+        paused = self._list_url(request, Campaign, "status__exact=paused")
+        return {"brakes": told, "brakes_more": more, "brakes_url": paused}
 
     def _sees(self, request: HttpRequest, model: type[Any]) -> bool:
         label, name = model._meta.app_label, model._meta.model_name
         return any(request.user.has_perm(f"{label}.{act}_{name}") for act in ("view", "change"))
 
+    def _list_url(self, request: HttpRequest, model: type[Any], query: str) -> str:
+        """Of the list of all of them; "" where this user or this site does not have it."""
+        if not self._sees(request, model):
+            return ""
+        name = f"{model._meta.app_label}_{model._meta.model_name}_changelist"
+        url = url_if_any(self.admin_site.name, name)
+        return f"{url}?{query}" if url else ""
+
     def _url_of(self, request: HttpRequest, model: type[Any], pk: Any, page: str = "change") -> str:
         """Of a row of another page; "" where this user or this site does not have it."""
         if not self._sees(request, model):
             return ""
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
-        try:
-            return reverse(name, args=[quote(pk)], current_app=self.admin_site.name)
-        except NoReverseMatch:
-            return ""
+        name = f"{model._meta.app_label}_{model._meta.model_name}_{page}"
+        return url_if_any(self.admin_site.name, name, pk)

@@ -9,10 +9,10 @@ from django.contrib import admin
 from django.contrib.admin.exceptions import NotRegistered
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
-from django.urls import NoReverseMatch, reverse
 
 from campaigns.admin.verbs import VerbAdmin, offered
 from campaigns.models import Campaign
+from subscribers.admin_urls import site_of, url_if_any
 from subscribers.scoping import visible
 
 from ..models import Send
@@ -67,10 +67,7 @@ class CampaignPages(admin.ModelAdmin):
         return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
 
     def url_if_any(self, name: str, *args: Any) -> str:
-        try:
-            return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
-        except NoReverseMatch:
-            return ""
+        return url_if_any(self.admin_site.name, name, *args)
 
     def verbs(self, request: HttpRequest, campaign: Campaign) -> list[tuple[Any, str]]:
         """What this user may do to the campaign now, and where: its own admin decides, and asks
@@ -96,13 +93,9 @@ def links(campaign: Campaign, request: HttpRequest) -> list[tuple[str, str]]:
         f"{Send._meta.app_label}.view_{Send._meta.model_name}"
     ):
         return []
-    match = request.resolver_match
-    site = match.namespace if match else None
     found = []
     for label, page in (("Progress", "progress"), ("Report", "report")):
-        name = f"admin:{Send._meta.app_label}_{Send._meta.model_name}_{page}"
-        try:
-            found.append((label, reverse(name, args=[campaign.pk], current_app=site)))
-        except NoReverseMatch:
-            continue
+        name = f"{Send._meta.app_label}_{Send._meta.model_name}_{page}"
+        if url := url_if_any(site_of(request), name, campaign.pk):
+            found.append((label, url))
     return found

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 
+from campaigns.models import Campaign
 from subscribers.admin import StyledMedia
+from subscribers.database_clock import database_time
 from subscribers.scoping import ReadOnly, ScopedAdmin, account_ids
 
+from ..alive import worker_state
 from ..models import Installation, Worker
 from ..senders import Senders, senders, summary
-from ..status import database_time, worker_state
 from .texts import moment, shortened
 
 #: On the request: what was looked at once for the whole page.
@@ -30,7 +32,7 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     """Senders, of the whole installation: they have no account."""
 
     change_list_template = "admin/sendonce_sending/worker/change_list.html"
-    list_display = ("__str__", "state", "lanes", "began", "last", "open", "brief_note")
+    list_display = ("__str__", "state", "lanes", "began", "last", "only", "open", "brief_note")
     sortable_by = ()
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -45,7 +47,8 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
         if account_ids(request) is not None:
             return every.none()
         # Seen by the database's clock, so judged by it too.
-        return every.annotate(db_now=Now())
+        name = Campaign.objects.filter(pk=OuterRef("only_campaign")).values("name")[:1]
+        return every.annotate(db_now=Now(), only_name=Subquery(name))
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
@@ -83,6 +86,12 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     @admin.display(description="seen")
     def last(self, obj: Worker) -> str:
         return moment(obj.seen)
+
+    @admin.display(description="serves")
+    def only(self, obj: Any) -> str:
+        if obj.only_campaign is None:
+            return "everything"
+        return f"only {obj.only_name or f'campaign {obj.only_campaign}'}"
 
     @admin.display(description="sessions")
     def open(self, obj: Worker) -> str:

@@ -12,7 +12,7 @@ from campaigns.models import Campaign
 from sending.ledger import balance
 from sending.models import Send
 from sending.plain_table import duration
-from sending.status import database_time
+from subscribers.database_clock import database_time
 
 from . import stage
 from .children import Child, ChildFailed, Children

@@ -15,11 +15,12 @@ from django.conf import settings
 from django.db import connection
 
 from campaigns.models import Campaign
+from sending.alive import ALIVE_WITHIN
 from sending.ledger import balance
 from sending.models import Send, Worker
 from sending.sink import Fault, read_record
-from sending.status import ALIVE_WITHIN, database_time
 from subscribers.conf import conf
+from subscribers.database_clock import database_time
 
 from . import report, stage
 from .children import Children, ended_by_signals, manage_command

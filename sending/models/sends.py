@@ -24,6 +24,9 @@ class Worker(models.Model):
     #: True when it holds the session advisory lock of its id (direct connections only).
     locked = models.BooleanField(default=False)
     note = models.CharField(max_length=500, blank=True, help_text="What it waits for, if anything.")
+    #: The id of the campaign that it was started for alone; null: it serves all, and single
+    #: messages. A number and no key: a campaign that is gone must not make it serve all.
+    only_campaign = models.BigIntegerField(null=True, blank=True)
     #: Open mail sessions by transport, of those with a limit of connections.
     sessions = models.JSONField(
         default=dict, db_default=models.Value({}, models.JSONField()), blank=True

@@ -3,7 +3,7 @@ a campaign's rows but a bounded number."""
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, IN_DOUBT, LEDGER_CHANGE, LEDGER_COUNT, SEND, WORKER
+from .tables import ACCOUNT, CAMPAIGN, IN_DOUBT, LEDGER_CHANGES, LEDGER_COUNT, SEND, WORKER
 
 # By the counters; see counters.TOTALS.
 TOTALS = f"""
@@ -11,12 +11,13 @@ SELECT n.campaign_id, n.status, sum(n.number)::bigint FROM (
     SELECT t.campaign_id, t.status, t.number FROM {LEDGER_COUNT} t
     WHERE t.campaign_id = ANY(%(ids)s::bigint[]) AND t.what = 0
     UNION ALL
-    SELECT t.campaign_id, t.status, t.number FROM {LEDGER_CHANGE} t
-    WHERE t.campaign_id = ANY(%(ids)s::bigint[]) AND t.what = 0) n
+    SELECT t.campaign_id, t.status, t.number FROM {LEDGER_CHANGES.format("%(ids)s::bigint[]")} t
+    WHERE t.what = 0) n
 GROUP BY n.campaign_id, n.status HAVING sum(n.number) <> 0"""
 
-ALIVE = f"""
-SELECT clock_timestamp(), EXISTS (SELECT 1 FROM {WORKER} w
+# See alive.served.
+SERVED = f"""
+SELECT clock_timestamp(), ARRAY(SELECT DISTINCT w.only_campaign FROM {WORKER} w
     WHERE w.ended IS NULL AND w.seen >= clock_timestamp() - %(within)s)"""
 
 # Rows that are held for evidence or a person, by campaign, latest first; see

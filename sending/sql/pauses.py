@@ -30,10 +30,12 @@ LIFT = f"""
 DELETE FROM {PAUSE}
 WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s"""
 
-# By a person, of a pause for errors in a row: each message may end in doubt, so one is tried now.
+# By a person who has mended it, perhaps: one try now, and not all lanes at once. With a password
+# that is still wrong these would have the login locked; after errors in a row, each a message in
+# doubt.
 TRY_NOW = f"""
-UPDATE {PAUSE} SET probe_at = clock_timestamp()
-WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s AND stage = '{ERRORS}'"""
+UPDATE {PAUSE} SET probe_at = LEAST(probe_at, clock_timestamp())
+WHERE alias = %(alias)s AND account_id IS NOT DISTINCT FROM %(account)s"""
 
 # Whoever moves probe_at makes the try; the others go on waiting. The try counts as a failure
 # until it works, because then the row is gone.

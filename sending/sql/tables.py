@@ -21,6 +21,9 @@ HEALTH = "sendonce_sending_campaignhealth"
 ARCHIVED = "sendonce_sending_archivedcount"
 LEDGER_CHANGE = "sendonce_sending_ledgerchange"
 LEDGER_COUNT = "sendonce_sending_ledgercount"
+LEDGER_MARK = "sendonce_sending_ledgermark"
+# Of these campaigns (an array; NULL: of all), what is not rolled up. See models.LedgerMark.
+LEDGER_CHANGES = "sendonce_ledger_changes({})"
 
 # What the partial indexes are about (see ``Send.queue``): where one of them is to be found, a
 # statement says it so, and else by the status.

@@ -46,6 +46,11 @@ SELECT s.id, s.account_id, s.campaign_id, s.subscriber_id, s.email, s.email_hash
      WHERE e.send_id = s.id AND e.stage = 'webhook')
 FROM {SEND} s WHERE s.id = ANY(%(ids)s::bigint[])"""
 
+# Messages whose recipient is known to have unsubscribed by one of their links.
+LEFT_BEFORE = f"""
+SELECT DISTINCT e.send_id FROM {EVENT} e
+WHERE e.send_id = ANY(%(ids)s::bigint[]) AND e.kind = 'unsubscribed'"""
+
 KNOWN_EVENTS = f"SELECT event_id FROM {EVENT} WHERE event_id = ANY(%(event_ids)s::text[])"
 
 # A bounce or a rejection after the hand-over is the provider's last word: an acceptance that the

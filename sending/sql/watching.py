@@ -84,7 +84,9 @@ END_SENDS = "CLOSE sendonce_sends"
 UNSUBSCRIBED = f"""
 INSERT INTO {EVENT} (send_id, account_id, kind, event_id, stage, code, enhanced, text, reason,
     known, attempt, by_name, at)
-SELECT s.id, s.account_id, 'unsubscribed', 'unsubscribed:' || s.id, '', NULL, '', '', %(how)s,
+SELECT s.id, s.account_id, 'unsubscribed', 'unsubscribed:' || s.id, '', NULL, '', '',
+    CASE WHEN EXISTS (SELECT 1 FROM {EVENT} e WHERE e.send_id = s.id AND e.kind = 'unsubscribed')
+        THEN %(again)s ELSE %(how)s END,
     true, NULL, '', clock_timestamp()
 FROM {SEND} s WHERE s.subscriber_id = %(subscriber)s AND s.campaign_id = %(campaign)s
 FOR KEY SHARE OF s

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from ..health import Unflushed
 from ..providers.table import Speaks
 from ..sql import tracking as statements
 from ..transports import transport
+from ..unsubscriptions import AGAIN
 from .bounce_kinds import SOFT_BOUNCE, reply_in
 from .matching import is_recipient
 from .rules import (
@@ -54,6 +55,8 @@ SUPPRESSED_AS = {
     COMPLAINED: Suppression.Reason.COMPLAINT,
     UNSUBSCRIBED: Suppression.Reason.UNSUBSCRIBED,
 }
+#: What a person does or gets once, and a report counts once: told anew, its reason is ``AGAIN``.
+COUNTED_ONCE = frozenset({"delivered", COMPLAINED, UNSUBSCRIBED})
 #: By how much a provider's clock and the database's may differ.
 _SKEW = timedelta(minutes=1)
 
@@ -140,8 +143,9 @@ def write(
             effects.notes.append(_note(whom, event, send_id=None))
             effects.people.append((whom, event))
     _write_rows(cursor, effects)
-    events.record(cursor, effects.notes)
+    # People first: whoever leaves by a link at this moment is waited for, and seen.
     _write_people(effects)
+    events.record(cursor, _without_repeats(cursor, effects.notes))
     health.add(cursor, effects.counted)
     return results
 
@@ -175,7 +179,9 @@ def _fold(
         if decision.row.status != now.status:
             last = event
         now = decision.row
-        effects.notes.append(_note(send, event, send_id=send.id))
+        note = _note(send, event, send_id=send.id)
+        again = event.kind in COUNTED_ONCE and not is_first
+        effects.notes.append(replace(note, reason=AGAIN) if again else note)
         if event.kind in SUPPRESSED_AS:
             whom = Whom(send.account_id, send.subscriber_id, send.email)
             effects.people.append((whom, event))
@@ -195,6 +201,20 @@ def _fold(
     elif send.reason == "treated_as_sent" and now.known & ARRIVED:
         effects.confirmed.append(send.id)
     return results
+
+
+def _without_repeats(cursor: Any, notes: Sequence[events.Note]) -> list[events.Note]:
+    """Whom a provider tells to have left, and who had left by a link before, left once. The people
+    are locked, as they are while they leave by a link."""
+    told = {n.send_id for n in notes if n.kind == UNSUBSCRIBED and n.send_id is not None}
+    if not told:
+        return list(notes)
+    cursor.execute(statements.LEFT_BEFORE, {"ids": sorted(told)})
+    before = {send_id for (send_id,) in cursor.fetchall()}
+    return [
+        replace(n, reason=AGAIN) if n.kind == UNSUBSCRIBED and n.send_id in before else n
+        for n in notes
+    ]
 
 
 def _is_of_before(event: Tracked, send: _Send) -> bool:
