@@ -102,12 +102,35 @@ def _remove_abandoned_runs() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[contextlib.ExitStack]:
+    """Of the workers of a run the first migrates, and the others copy what it has made. The lock
+    is held until there is something to copy."""
+    with contextlib.ExitStack() as waiting:
+        if "TEST_CLUSTER" in os.environ:
+            waiting.enter_context(_locked(Path(os.environ["TEST_CLUSTER"]) / "template.lock"))
+            with django_db_blocker.unblock():
+                migrated = _has_template()
+            if migrated:
+                connection.settings_dict["TEST"].update(TEMPLATE=_template(), MIGRATE=False)
+                waiting.close()
+        yield waiting
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None,
+    django_db_modify_db_settings: contextlib.ExitStack,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[None]:
     """The migrated test database, and a copy of it that no test writes to."""
     with django_db_blocker.unblock():
         source = connection.settings_dict["NAME"]
         connection.close()
-        _administer(f'CREATE DATABASE "{_template()}" TEMPLATE "{source}"')
+        if not connection.settings_dict["TEST"].get("TEMPLATE"):
+            _administer(f'CREATE DATABASE "{_template()}" TEMPLATE "{source}"')
+        django_db_modify_db_settings.close()
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_setting('is_superuser') = 'on'")
             (may_flush,) = cursor.fetchone()
@@ -121,7 +144,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
             patch.setattr(flush, "emit_post_migrate_signal", emit)
         yield
     with django_db_blocker.unblock():
-        _administer(f'DROP DATABASE "{_template()}" WITH (FORCE)')
+        if "TEST_CLUSTER" not in os.environ:  # else it goes with its cluster, after all workers
+            _administer(f'DROP DATABASE "{_template()}" WITH (FORCE)')
         _await_the_others_end(source)
 
 
@@ -146,6 +170,10 @@ def empty_database_url(django_db_setup: None, django_db_blocker: DjangoDbBlocker
 @pytest.fixture
 def bare_environ() -> dict[str, str]:
     """A command's environment without any setting of ours: what a user's shell gives."""
+    return _bare_environ()
+
+
+def _bare_environ() -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return {**kept, "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
 
@@ -191,6 +219,26 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     own.destroy()
 
 
+@pytest.fixture(scope="session")
+def migrated_data(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
+    """The directory of a cluster that was migrated and has ended in order, to be copied: for all
+    workers of a run where it has a directory."""
+    run = os.environ.get("TEST_CLUSTER")
+    made = (Path(run) if run else tmp_path_factory.mktemp("migrated")) / "migrated"
+    with _locked(made.with_name("migrated.turn")):
+        if not made.exists():
+            draft = Cluster(made.with_name("migrating"))
+            draft.ensure()
+            done = forks.manage(
+                *("migrate", "--verbosity", "0"),
+                env={**_bare_environ(), "DATABASE_URL": draft.url(), "SECRET_KEY": "x" * 50},
+            )
+            assert done.returncode == 0, done.stderr
+            draft.stop()
+            draft.data.rename(made)
+    return made
+
+
 def run_manage(
     *arguments: str, env: dict[str, str], timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
@@ -206,7 +254,24 @@ def run_manage(
 
 
 def _template() -> str:
+    """What databases are copied from: one for all workers on a server of the run's own."""
+    if "TEST_CLUSTER" in os.environ:
+        return "migrated"
     return f"{connection.settings_dict['NAME']}_template"
+
+
+def _has_template() -> bool:
+    with connection._nodb_cursor() as cursor:
+        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [_template()])
+        return cursor.fetchone() is not None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One worker at a time; the kernel frees it when its holder ends, however that happens."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

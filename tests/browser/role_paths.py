@@ -65,9 +65,9 @@ def neighbours() -> Account:
     return account
 
 
-def look(page: Page, name: str, *, axe: bool = True) -> None:
-    """Nothing of the neighbours, no sideways scrolling, nothing that axe finds; and pictures of
-    it where ``SHOTS`` names a folder."""
+def look(page: Page, name: str, *, axe: bool = False) -> None:
+    """Nothing of the neighbours, no sideways scrolling, with ``axe`` nothing that it finds; and
+    pictures of it where ``SHOTS`` names a folder."""
     page.wait_for_load_state()
     assert SECRET.lower() not in page.content().lower(), name
     assert too_narrow(page) == [], name

@@ -1,19 +1,16 @@
-"""From an empty form to a canceled campaign and a decided doubt, as staff do it in a browser."""
+"""A doubt decided from its story, and no page too wide; whole paths are in ``test_roles_*``."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
 
-from campaigns import lifecycle
 from campaigns.models import Campaign
-from sending import build
 from sending.models import Send
-from tests.factories import SegmentFactory, SendFactory, StaffFactory, SubscriberFactory
+from tests.factories import SegmentFactory, SendFactory, StaffFactory
 
 from .conftest import too_narrow
 
@@ -24,67 +21,10 @@ else:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Status = Campaign.Status
-
 
 @pytest.fixture
 def segment() -> Any:
-    found = SegmentFactory.create(name="Readers", account__timezone="Europe/Paris")
-    SegmentFactory.create(account=found.account, name="Staff")
-    SubscriberFactory.create_batch(3, account=found.account, segments=[found])
-    return found
-
-
-def status_of(campaign: Campaign) -> str:
-    return str(Campaign.objects.values_list("status", flat=True).get(pk=campaign.pk))
-
-
-@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
-def test_a_campaign_from_composing_to_the_end(
-    open_page: Callable[..., Page], segment: Any, javascript: bool
-) -> None:
-    page = open_page(StaffFactory.create(superuser=True), javascript=javascript)
-    page.goto(reverse("admin:sendonce_campaigns_campaign_add"))
-    page.get_by_label("Name:", exact=True).fill("Spring")
-    page.get_by_label("Subject:").fill("Hello {{ first_name }}")
-    page.get_by_label("Body:", exact=True).fill("<p>{% include 'x' %}</p>")
-    page.get_by_label("Readers").first.check()
-    page.get_by_role("button", name="Save and continue editing").click()
-    expect(page.get_by_text(re.compile("^Line 1, column 4: There is no tag"))).to_be_visible()
-
-    page.get_by_label("Body:", exact=True).fill(
-        "<p>Dear {{ first_name }}, spring is here.</p><p>{{ account.postal_address }} "
-        '<a href="{{ unsubscribe_url }}">Unsubscribe</a></p>'
-    )
-    page.get_by_role("button", name="Save and continue editing").click()
-    expect(page.get_by_text("was added successfully")).to_be_visible()
-    campaign = Campaign.objects.get()
-
-    page.get_by_role("link", name="Approve…").click()
-    expect(page.get_by_text("3 people get it")).to_be_visible()
-    message = page.frame_locator("iframe[title='The message at phone width']")
-    expect(message.get_by_text("spring is here")).to_be_visible()
-    page.get_by_label("I have seen the warnings").check()
-    page.get_by_role("button", name="Approve", exact=True).click()
-    expect(page.get_by_text("Spring: approved.")).to_be_visible()
-    assert status_of(campaign) == Status.APPROVED
-
-    campaign.refresh_from_db()
-    assert lifecycle.due(campaign)
-    build.build(campaign.pk, size=100)
-    page.reload()
-    page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_text("Spring: paused.")).to_be_visible()
-    assert status_of(campaign) == Status.PAUSED
-    expect(page.get_by_text("Every recipient is accounted for: 3 of 3.")).to_be_visible()
-    page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("Spring: resumed.")).to_be_visible()
-    assert status_of(campaign) == Status.SENDING
-    page.get_by_role("link", name="Cancel campaign…").click()
-    page.get_by_role("button", name="Cancel this campaign").click()
-    expect(page.get_by_text("Spring: canceled.")).to_be_visible()
-    assert status_of(campaign) == Status.CANCELED
-    assert set(campaign.sends.values_list("status", flat=True)) == {Send.Status.CANCELED}
+    return SegmentFactory.create(name="Readers", account__timezone="Europe/Paris")
 
 
 def test_a_doubt_is_decided_from_its_story(open_page: Callable[..., Page]) -> None:

@@ -149,17 +149,19 @@ def test_why_somebody_did_not_get_it(
     expect(page.get_by_role("heading", name="Whom do you mean?")).to_be_visible()
 
 
-def test_a_pause_is_found_and_lifted(open_page: Callable[..., Page]) -> None:
+def test_a_paused_transport_is_found_and_tried(open_page: Callable[..., Page]) -> None:
+    later = timezone.now() + timedelta(minutes=9)
     TransportPause.objects.create(
-        alias="default", stage="connect", reason="refused", probe_at=timezone.now()
+        alias="default", stage="auth", code=535, reason="refused", probe_at=later
     )
     page = open_page(StaffFactory.create(superuser=True))
     page.goto(reverse("admin:sendonce_sending_transportpause_changelist"))
     page.get_by_role("link", name="Transports and brakes").click()
     expect(page.get_by_role("heading", name="default: paused")).to_be_visible()
-    page.get_by_role("link", name="Lift the pause… of default").click()
-    page.get_by_role("button", name="Lift the pause").click()
-    expect(page.get_by_role("heading", name="default: takes mail")).to_be_visible()
+    page.get_by_role("link", name="Try now… default").click()
+    page.get_by_role("button", name="Try now").click()
+    expect(page.get_by_text("The next try is made now")).to_be_visible()
+    assert TransportPause.objects.filter(probe_at__lt=later).exists()
 
 
 def test_every_page_is_accessible_and_no_page_scrolls_sideways(

@@ -196,23 +196,6 @@ def test_a_page_that_nobody_looks_at_does_not_ask(open_page: Callable[..., Page]
     assert 1 <= len(asked) <= 2
 
 
-def test_pausing_and_resuming_by_keyboard(open_page: Callable[..., Page]) -> None:
-    campaign = busy()
-    page = open_page(StaffFactory.create(superuser=True))
-    page.goto(page_of(campaign))
-    page.locator("#progress-pause").focus()
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Paused", exact=False)).to_be_visible()
-    assert page.url.endswith(page_of(campaign))
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == "progress-resume":
-            break
-    page.keyboard.press("Space")
-    expect(page.get_by_role("heading", name="Sending", exact=False).first).to_be_visible()
-    assert Campaign.objects.get(pk=campaign.pk).status == "sending"
-
-
 def test_without_a_script_a_link_shows_it_anew(open_page: Callable[..., Page]) -> None:
     campaign = campaign_with({"sent": 5, "queued": 3})
     page = open_page(StaffFactory.create(superuser=True), javascript=False)

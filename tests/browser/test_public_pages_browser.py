@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polib
 import pytest
@@ -181,14 +181,19 @@ PAGES: dict[str, Callable[[Subscriber], str]] = {
 }
 
 
+SCHEMES: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", DESK), ("dark", PHONE))
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_everybody_can_use_it(visit: Visit, person: Subscriber, name: str) -> None:
     path = PAGES[name](person)
     sent = Client().get(path).content
     assert len(sent) + len(STYLESHEET.read_bytes()) < 15_000
     assert not re.search(rb"<script|<style|style=|\son\w+=", sent)
-    for dark, width in ((False, DESK), (True, PHONE)):
-        page = visit(path, dark=dark, width=width, axe=True)
+    page = visit(path, axe=True)
+    for scheme, width in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
         assert accessible(page) == []
         assert narrow(page)
     page.set_viewport_size({"width": ZOOMED, "height": 256})

@@ -46,16 +46,15 @@ def looked_at(page: Page, name: str) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         if PICTURES:
             page.screenshot(path=Path(PICTURES) / f"{name}-{width}.png", full_page=True)
-    # The add page's fields are the stock admin's widgets.
-    if name != "suppression-add":
+    # Lists and forms that are Django's alone are not ours to mend.
+    if name not in ("suppression-list", "suppression-add", "audit-list"):
         assert [flaw for flaw in flaws(page) if flaw.split(": ")[1] not in STOCK] == [], name
 
 
-@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no-script"])
 def test_an_address_is_added_released_and_found_in_the_trail(
-    open_page: Callable[..., Page], javascript: bool
+    open_page: Callable[..., Page],
 ) -> None:
-    page = open_page(StaffFactory.create(superuser=True, username="bea"), javascript=javascript)
+    page = open_page(StaffFactory.create(superuser=True, username="bea"))
     page.goto(at("suppression", "add"))
     page.get_by_label("Email:").fill("Ann@EXAMPLE.org")
     page.get_by_label("Reason:").select_option("manual")

@@ -6,11 +6,10 @@ import signal
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import connection
-
 from sending.ledger import balance
 from sending.models import ProviderEvent, Send
 from sending.tracking import inbox
+from subscribers.database_clock import database_time
 from subscribers.models import Subscriber
 from subscribers.rights.acts import erase_person
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign
@@ -54,7 +53,7 @@ def test_who_is_erased_gets_nothing_more_and_leaves_nothing_behind(
             process = senders.start(*options, **mail)
         _told_by_the_provider(jobs[address])
         erase_person(campaign.account, address, reason="asked for")
-        committed[address] = _database_time()
+        committed[address] = database_time()
     senders.drain(*options, "--patience", "60", **mail)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0, senders.log.read_text()
@@ -86,9 +85,3 @@ def _told_by_the_provider(job_id: str) -> None:
     if send is not None and send.email is not None:
         said: ProviderEvent = event_of(send, "deferred", text=f"451 later, {send.email}")
         inbox.store([said])
-
-
-def _database_time() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        return cursor.fetchone()[0]

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import connection
 from django.utils import timezone
 
 from campaigns import lifecycle
 from sending.models import Send
 from subscribers.consent import unsubscribe
+from subscribers.database_clock import database_time
 from subscribers.models import Membership, Subscriber
 from subscribers.suppression import suppress
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign
@@ -38,7 +38,7 @@ def test_opt_outs_take_effect_before_the_next_hand_over(
             suppress(campaign.account, person.email, "complaint", evidence="a test")
         else:
             Membership.objects.filter(subscriber=person).update(left_at=timezone.now())
-        committed[person.email] = _database_time()
+        committed[person.email] = database_time()
     relay_log = senders.log
     senders.drain("--lanes", "4", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
     process.terminate()
@@ -71,9 +71,9 @@ def test_after_pause_has_returned_nothing_more_is_handed_over(
     for level in (40, 80, 120):
         relay.wait_for(level)
         lifecycle.pause(campaign)
-        paused_at = _database_time()
+        paused_at = database_time()
         time.sleep(LEAK)
-        still_paused_at = _database_time()
+        still_paused_at = database_time()
         lifecycle.resume(campaign)
         # Looked for now: what was handed over while it was paused has committed by this time.
         leaked = Send.objects.filter(
@@ -82,7 +82,7 @@ def test_after_pause_has_returned_nothing_more_is_handed_over(
         assert leaked.count() == 0
     relay.wait_for(160)
     lifecycle.cancel(campaign)
-    canceled_at = _database_time()
+    canceled_at = database_time()
     time.sleep(LEAK)
     process.terminate()
     assert process.wait(60) == 0, senders.log.read_text()
@@ -90,9 +90,3 @@ def test_after_pause_has_returned_nothing_more_is_handed_over(
     counts = check(campaign, relay.accepted(), doubt_at_most=0, people=PEOPLE)
     assert counts["canceled"] > 0
     assert counts["canceled"] + counts["sent"] == PEOPLE
-
-
-def _database_time() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        return cursor.fetchone()[0]

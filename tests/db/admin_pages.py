@@ -78,6 +78,17 @@ def member_client(*accounts: Account) -> tuple[Client, Any]:
     return client, user
 
 
+def seen(client: Client, row: Any) -> dict[str, str]:
+    """What the change page of a row carries of how it is now; a browser posts it with the rest."""
+    page = client.get(url(type(row), "change", row.pk))
+    return {"seen": page.context["adminform"].form["seen"].value()}
+
+
+def change(client: Client, row: Any, form: dict[str, Any]) -> Any:
+    """Post the change page of a row as a browser does that has just loaded it."""
+    return client.post(url(type(row), "change", row.pk), {**seen(client, row), **form})
+
+
 def run_action(client: Client, model: type[Any], name: str, *rows: Any, **more: Any) -> Any:
     data = {"action": name, "_selected_action": [row.pk for row in rows], **more}
     return client.post(url(model, "changelist"), data)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from subscribers.models import Account
-from tests.db.admin_pages import member_client, url
+from tests.db.admin_pages import change, member_client, url
 from tests.factories import AccountFactory
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def form_of(account: Account, **changes: Any) -> dict[str, Any]:
 
 
 def post(client: Client, account: Account, **changes: Any) -> Any:
-    return client.post(url(Account, "change", account.pk), form_of(account, **changes))
+    return change(client, account, form_of(account, **changes))
 
 
 def errors(answer: Any) -> dict[str, list[str]]:
@@ -172,7 +172,8 @@ def test_whoever_may_only_look_sees_the_limits_and_changes_none(account: Account
     assert "Waits (seconds)" in page
     assert "a time that the other side asks for wins" in page
     assert "60, 300" in page
-    assert post(client, account, max_refusals="1").status_code == 403
+    forged = form_of(account, max_refusals="1")
+    assert client.post(url(Account, "change", account.pk), forged).status_code == 403
     account.refresh_from_db()
     assert account.max_refusals == 20
 

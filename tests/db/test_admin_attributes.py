@@ -9,7 +9,7 @@ from django.test import Client
 
 from subscribers.attributes.fit import count_misfits, count_misfits_of_each, count_people
 from subscribers.models import Account, AttributeDefinition, AuditEvent, Subscriber
-from tests.db.admin_pages import grant_all, member_client, url
+from tests.db.admin_pages import change, grant_all, member_client, url
 from tests.factories import AccountFactory, StaffFactory, SubscriberFactory
 
 pytestmark = pytest.mark.django_db
@@ -125,13 +125,12 @@ def test_a_kind_changes_only_while_every_value_fits(superuser_client: Client) ->
         SubscriberFactory.create(account=account, attributes={"joined": value})
         for value in ("2026-01-01", "last year", "in May")
     ]
-    page = url(AttributeDefinition, "change", row.pk)
-    answer = superuser_client.post(page, {"label": "", "kind": "date", "choices": ""})
+    answer = change(superuser_client, row, {"label": "", "kind": "date", "choices": ""})
     assert "2 people have a value that is not a date" in answer.content.decode()
     row.refresh_from_db()
     assert row.kind == "text"
     Subscriber.objects.filter(pk__in=[p.pk for p in people[1:]]).update(attributes={})
-    answer = superuser_client.post(page, {"label": "", "kind": "date", "choices": ""})
+    answer = change(superuser_client, row, {"label": "", "kind": "date", "choices": ""})
     assert answer.status_code == 302
     row.refresh_from_db()
     assert row.kind == "date"
@@ -141,18 +140,17 @@ def test_a_choice_that_somebody_has_stays(superuser_client: Client) -> None:
     account = AccountFactory.create()
     row = define(account, "size", "choice", choices=["S", "M"])
     SubscriberFactory.create(account=account, attributes={"size": "M"})
-    page = url(AttributeDefinition, "change", row.pk)
-    answer = superuser_client.post(page, {"label": "", "kind": "choice", "choices": "S\nL"})
+    answer = change(superuser_client, row, {"label": "", "kind": "choice", "choices": "S\nL"})
     form = answer.context["adminform"].form
     assert "1 person has a value that is not among these choices" in str(form.errors["choices"])
-    answer = superuser_client.post(page, {"label": "", "kind": "choice", "choices": "M\nL"})
+    answer = change(superuser_client, row, {"label": "", "kind": "choice", "choices": "M\nL"})
     assert answer.status_code == 302
 
 
 def test_account_and_key_are_for_good(superuser_client: Client) -> None:
     row = define(AccountFactory.create(), "city")
     forged = definition_form(AccountFactory.create(), key="town", label="Town")
-    superuser_client.post(url(AttributeDefinition, "change", row.pk), forged)
+    change(superuser_client, row, forged)
     stored = AttributeDefinition.objects.get()
     assert (stored.account, stored.key, stored.label) == (row.account, "city", "Town")
 

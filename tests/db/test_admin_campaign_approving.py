@@ -60,7 +60,7 @@ def test_the_approve_page_shows_who_what_and_when(boss: Client, campaign: Campai
     assert f"{segment.name}</a> (brings 5)" in text
     assert f"{excluded.name}</a> (takes 1 away)" in text
     assert f'href="/admin/sendonce_subscribers/segment/{segment.pk}/change/"' in text
-    assert "<strong>2</strong> people get it" in text
+    assert "<strong>2</strong> people get it, as of now; 2 more are suppressed and do not." in text
     assert "Spring, Ann" in text
     assert "Hello Ann," in text
     assert account.from_email in text

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from campaigns.models import Campaign
 from sending.models import CampaignHealth, RateLimit, TransportPause
-from subscribers.models import Account
+from subscribers.models import Account, AuditEvent
 from tests.db.admin_pages import member_client, url
 from tests.factories import AccountFactory, CampaignFactory
 
@@ -225,33 +225,64 @@ def test_one_accounts_staff_lift_their_own_slow_down_and_nobody_elses(
     assert shared.slowed_at is not None
 
 
-def test_lifting_a_pause_asks_first(superuser_client: Client, account: Account) -> None:
-    pause = TransportPause.objects.create(
-        alias="bulk", account=account, stage="mail", code=553, reason="553 no",
-        probe_at=timezone.now(),
-    )  # fmt: skip
-    assert "Lift the pause…" in superuser_client.get(
-        url(TransportPause, "change", pause.pk)
-    ).content.decode()  # fmt: skip
-    asked = superuser_client.get(url(TransportPause, "delete", pause.pk)).content.decode()
-    assert "no attempt of a recipient is spent" in asked
-    assert TransportPause.objects.exists()
-    superuser_client.post(url(TransportPause, "delete", pause.pk), {"post": "yes"})
-    assert not TransportPause.objects.exists()
-
-
-def test_after_errors_in_a_row_one_message_is_tried_before_the_pause_goes(
-    superuser_client: Client,
-) -> None:
-    pause = TransportPause.objects.create(
-        alias="bulk", stage="errors", reason="timed out",
+def paused(stage: str = "auth", account: Account | None = None, alias: str = "bulk") -> Any:
+    return TransportPause.objects.create(
+        alias=alias, account=account, stage=stage, code=None, reason="why",
         probe_at=timezone.now() + timedelta(minutes=9),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", ["auth", "mail", "errors"])
+def test_a_try_at_once_asks_first_and_ends_no_pause_by_itself(
+    superuser_client: Client, account: Account, stage: str
+) -> None:
+    pause = paused(stage, account if stage == "mail" else None)
+    shown = superuser_client.get(url(TransportPause, "change", pause.pk)).content.decode()
+    assert "Try now…" in shown
+    asked = superuser_client.get(url(TransportPause, "delete", pause.pk)).content.decode()
+    assert "no attempt of a recipient is spent" in asked
+    pause.refresh_from_db()
+    assert pause.probe_at > timezone.now() + timedelta(minutes=8)
     answer = superuser_client.post(url(TransportPause, "delete", pause.pk), {"post": "yes"})
     (said,) = get_messages(answer.wsgi_request)
-    assert "One message is tried now" in str(said)
+    assert str(said) == "The next try is made now, and ends the pause if it works: bulk: why."
     pause.refresh_from_db()
     assert pause.probe_at <= timezone.now() + timedelta(seconds=2)
+    assert not LogEntry.objects.get(object_id=str(pause.pk)).is_deletion()
+
+
+def test_a_pause_that_no_mail_goes_by_any_more_is_lifted(
+    superuser_client: Client, account: Account
+) -> None:
+    Account.objects.filter(pk=account.pk).update(transport="default")
+    for pause in (paused("auth", alias="gone"), paused("mail", account)):
+        superuser_client.post(url(TransportPause, "delete", pause.pk), {"post": "yes"})
+    assert not TransportPause.objects.exists()
+    assert set(AuditEvent.objects.values_list("verb", flat=True)) == {"transport.lift_pause"}
+
+
+def test_staff_have_their_transport_tried_where_no_other_accounts_message_is_risked(
+    account: Account,
+) -> None:
+    client, user = member_client(account)
+    other = AccountFactory.create(transport="bulk")
+    for pause, status in (
+        (paused("auth"), 302),
+        (paused("errors", account), 302),
+        (paused("mail", other), 404),
+        (paused("auth", alias="default"), 404),
+    ):
+        answer = client.post(url(TransportPause, "delete", pause.pk), {"post": "yes"})
+        assert answer.status_code in ({status} if status == 302 else {302, 403, 404})
+        pause.refresh_from_db()
+        is_tried = pause.probe_at < timezone.now() + timedelta(minutes=1)
+        assert is_tried is (status == 302), pause
+    TransportPause.objects.all().delete()
+    risky = paused("errors")
+    assert client.post(url(TransportPause, "delete", risky.pk), {"post": "yes"}).status_code == 403
+    user.user_permissions.remove(Permission.objects.get(codename="delete_transportpause"))
+    TransportPause.objects.update(stage="auth")
+    assert client.post(url(TransportPause, "delete", risky.pk), {"post": "yes"}).status_code == 403
 
 
 def test_what_a_server_said_is_short_in_a_list_and_whole_beside_it(

@@ -258,6 +258,25 @@ def test_senders_and_their_part_are_told(superuser_client: Client) -> None:
     assert "1 sender alive" in body(superuser_client, campaign)
 
 
+def test_senders_for_another_campaign_are_not_counted_as_its_own(
+    superuser_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_page, "WORKERS", 2)
+    campaign = campaign_with({"queued": 3})
+    WorkerFactory.create_batch(3, only_campaign=campaign.pk + 1)
+    found = progress(campaign)
+    assert (found.alive, found.elsewhere) == (0, 3)
+    assert "No sender is alive that serves it" in found.said
+    page = body(superuser_client, campaign)
+    assert "No sender serves it" in page
+    assert "alive, for another campaign alone" in page
+    assert "And 1 more" in page
+    WorkerFactory.create(only_campaign=campaign.pk)
+    page = body(superuser_client, campaign)
+    assert "1 sender alive" in page
+    assert "3 more live that were started for another campaign alone" in page
+
+
 def test_what_is_said_aloud_does_not_change_with_every_row() -> None:
     campaign = campaign_with({"queued": 20, "sent": 1})
     WorkerFactory.create()

@@ -17,6 +17,7 @@ from sending.models import (
     Installation,
     LedgerChange,
     LedgerCount,
+    LedgerMark,
     Send,
     WebhookCount,
     Worker,
@@ -37,6 +38,7 @@ from tests.db.admin_pages import (
     LABELS,
     OURS,
     SECRET,
+    change,
     member_client,
     one_of_each,
     url,
@@ -61,7 +63,7 @@ def test_every_model_is_registered_and_can_be_registered_again() -> None:
     # An import's file and rows are its own page's to show, roles those of Django's groups.
     models -= {ImportChunk, ImportReject, ImportRow, RoleGroup}
     # Counters are read by pages of their own.
-    models -= {LedgerChange, LedgerCount}
+    models -= {LedgerChange, LedgerCount, LedgerMark}
     assert models == set(OURS)
     site = admin.AdminSite(name="host")
     for model in models:
@@ -268,7 +270,7 @@ def test_membership_and_transport_of_an_account_are_for_superusers(
         "max_complaint_rate": "0.1",
         "max_refusals": 20,
     }
-    assert client.post(url(Account, "change", account.pk), form).status_code == 302
+    assert change(client, account, form).status_code == 302
     account.refresh_from_db()
     assert (account.name, account.transport) == ("Renamed", "default")
     assert list(account.members.all()) == [user]

@@ -19,7 +19,7 @@ from sending.models import Send
 from subscribers.models import AuditEvent, Membership, MembershipChange, Segment, Subscriber
 from subscribers.segments import acts as segment_acts
 from subscribers.segments import members as segments
-from tests.db.admin_pages import member_client, run_action, url
+from tests.db.admin_pages import change, member_client, run_action, url
 from tests.factories import (
     CampaignFactory,
     MembershipChangeFactory,
@@ -132,7 +132,7 @@ def test_names_of_people_and_buttons_are_for_those_who_may(segment: Segment) -> 
 
 def test_a_saved_segment_stays_as_it_was_typed(boss: Client, segment: Segment) -> None:
     form = {"name": HTML, "slug": segment.slug, "description": "", "public": "on"}
-    assert boss.post(url(Segment, "change", segment.pk), form).status_code == 302
+    assert change(boss, segment, form).status_code == 302
     for page in ("change", "add_people", "remove_people"):
         answer = boss.get(url(Segment, page, segment.pk))
         assert answer.status_code == 200

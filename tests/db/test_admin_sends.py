@@ -13,6 +13,7 @@ from django.utils import timezone
 from campaigns.models import Campaign
 from sending import status as sending_status
 from sending.models import DeliveryEvent, Send, TransportPause, Worker
+from subscribers.database_clock import database_time
 from tests.db.admin_pages import member_client, run_action, url
 from tests.factories import (
     AccountFactory,
@@ -99,7 +100,7 @@ def test_a_worker_is_what_sender_status_says(
     page = superuser_client.get(url(Worker, "changelist")).content.decode()
     assert f'<td class="field-state">{state}</td>' in page
     assert superuser_client.get(url(Worker, "change", worker.pk)).status_code == 200
-    facts = {fact.id: fact.state for fact in sending_status.workers(sending_status.database_time())}
+    facts = {fact.id: fact.state for fact in sending_status.workers(database_time())}
     assert facts[worker.pk] == state
 
 

@@ -16,7 +16,7 @@ from subscribers.audit import record
 from subscribers.models import AuditEvent, Membership, Subscriber, Suppression
 from subscribers.rights.acts import erase_person
 from subscribers.suppressing.releasing import release, version
-from tests.db.admin_pages import member_client, run_action, url
+from tests.db.admin_pages import change, member_client, run_action, url
 from tests.factories import (
     AccountFactory,
     AuditEventFactory,
@@ -88,7 +88,7 @@ def test_what_staff_do_to_people_is_on_record() -> None:
         "memberships-TOTAL_FORMS": 0, "memberships-INITIAL_FORMS": 0,
         "signups-TOTAL_FORMS": 0, "signups-INITIAL_FORMS": 0,
     }  # fmt: skip
-    client.post(url(Subscriber, "change", pending.pk), form)
+    change(client, pending, form)
     run_action(client, Membership, "leave_selected", membership, confirmed="yes")
     run_action(client, Subscriber, "unsubscribe_selected", person, confirmed="yes")
     for verb, subject in (
@@ -127,13 +127,13 @@ def test_deciding_about_doubt_is_on_record() -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_lifting_a_pause_is_on_record(superuser_client: Client, shared: bool) -> None:
+def test_trying_a_paused_transport_is_on_record(superuser_client: Client, shared: bool) -> None:
     account = None if shared else AccountFactory.create()
     pause = TransportPause.objects.create(
         alias="default", account=account, stage="mail", reason="why", probe_at=timezone.now()
     )
     superuser_client.post(url(TransportPause, "delete", pause.pk), {"post": "yes"})
-    event = last("transport.lift_pause")
+    event = last("transport.try_now")
     assert (event.account, event.subject) == (account, "default")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from subscribers.models import Account, AuditEvent, Membership, Segment, Subscriber, Suppression
-from tests.db.admin_pages import member_client, url
+from tests.db.admin_pages import member_client, seen, url
 from tests.factories import (
     AccountFactory,
     MembershipFactory,
@@ -64,6 +64,8 @@ def test_putting_one_person_into_a_segment_is_on_record(account: Account, way: A
     person = SubscriberFactory.create(account=account, email=ANN, attributes={})
     segment = SegmentFactory.create(account=account, name="Readers")
     page, body = way(person, segment)
+    if way is by_the_page_of_the_person:
+        body |= seen(client, person)
     answer = client.post(page, body)
     assert answer.status_code == 302, answer.context["errors"]
     assert Membership.objects.filter(segment=segment, subscriber=person).exists()

@@ -139,7 +139,7 @@ def decide(client: Client, account: Account) -> None:
     run_action(client, Send, "treat_as_sent", send, confirmed="yes")
 
 
-def lift(client: Client, account: Account) -> None:
+def try_now(client: Client, account: Account) -> None:
     pause = TransportPause.objects.create(
         alias="default", account=account, stage="mail", reason="why", probe_at=timezone.now()
     )
@@ -227,7 +227,7 @@ ACTS: dict[str, Act] = {
     "image.edit": change(Image, image, name="Other"),
     "image.delete": delete(Image, image),
     "send.treat_as_sent": decide,
-    "transport.lift_pause": lift,
+    "transport.try_now": try_now,
     "account.change": lambda client, account: submit(
         client, url(Account, "change", account.pk), name="Renamed"
     ),

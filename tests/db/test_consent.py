@@ -24,6 +24,7 @@ from tests.factories import (
     SuppressionFactory,
 )
 
+from .admin_pages import seen
 from .racing import Race
 
 Callbacks = Callable[..., AbstractContextManager[list[Callable[[], object]]]]
@@ -128,7 +129,7 @@ def test_a_form_that_was_loaded_before_does_not_take_an_unsubscription_back(
         "signups-INITIAL_FORMS": 0,
     }
     url = reverse("admin:sendonce_subscribers_subscriber_change", args=[person.pk])
-    answer = staff.post(url, form, follow=True)
+    answer = staff.post(url, {**seen(staff, person), **form}, follow=True)
     assert answer.status_code == 200
     assert ("Not confirmed" in answer.content.decode()) is (typed == "confirmed")
     person.refresh_from_db()

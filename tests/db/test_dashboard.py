@@ -10,11 +10,12 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from campaigns import lifecycle
 from campaigns.editing import edit
-from campaigns.models import Campaign
+from campaigns.models import Campaign, Layout
 from sending import dashboard
 from sending.dashboard import May, look
 from sending.models import TransportPause
@@ -22,11 +23,13 @@ from subscribers import role_groups
 from subscribers.models import Account, ImportJob
 from subscribers.roles import Role
 from tests.db.admin_pages import SECRET, member_client, one_of_each, url
+from tests.db.doubtful import doubtful
 from tests.db.watched import viewer
 from tests.factories import (
     AccountFactory,
     CampaignFactory,
     ImportJobFactory,
+    LayoutFactory,
     SegmentFactory,
     SendFactory,
     StaffFactory,
@@ -119,7 +122,7 @@ def test_a_paused_transport_and_what_to_do_about_it() -> None:
     page = shown(client)
     assert "Transport default refuses the login" in page
     assert "Correct the login in the settings and start the senders again; the next try" in page
-    assert "Lift tries now" not in page
+    assert "by Try now" not in page
     assert url(TransportPause, "overview") in page
 
 
@@ -255,7 +258,59 @@ def test_there_are_more_than_are_shown() -> None:
     CampaignFactory.create_batch(dashboard.SHOWN + 1, account=account, paused=True)
     page = shown(client)
     assert page.count("is paused</a>") == dashboard.SHOWN
-    assert "All paused campaigns" in page
+    listed = f"{url(Campaign, 'changelist')}?status__exact=paused"
+    assert f'<a href="{listed}">And more paused campaigns</a>' in page
+
+
+def test_what_is_counted_says_how_many_more(superuser_client: Client) -> None:
+    for number in range(dashboard.SHOWN + 3):
+        TransportPause.objects.create(
+            alias=f"away-{number}", stage="connect", reason="no", probe_at=timezone.now()
+        )
+        ImportJobFactory.create(status="failed", file_name=f"{number}.csv")
+        doubtful(1, CampaignFactory.create(sent=True, name=f"Doubtful {number}"))
+    SendFactory.create(transactional=True, in_doubt=True)
+    page = shown(superuser_client)
+    overview = url(TransportPause, "overview")
+    failed = f"{url(ImportJob, 'changelist')}?status__exact=failed"
+    desk = reverse("admin:sendonce_sending_send_doubt_desk")
+    for where, words in (
+        (overview, "And 3 more paused transports"),
+        (failed, "And 3 more failed imports"),
+        (desk, "And more campaigns with messages in doubt"),
+    ):
+        assert f'<a href="{where}">{words}</a>' in page
+    assert page.count("1 message in doubt</a>") == dashboard.SHOWN + 1
+
+
+def test_drafts_are_not_hidden_by_those_that_wait_for_a_second_person() -> None:
+    account = AccountFactory.create(second_approver=True)
+    _, user = role_client(Role.APPROVER, account)
+    layout = LayoutFactory.create(account=account, edited_by=user)
+    own = CampaignFactory.create(account=account, created_by=user)
+    writer = StaffFactory.create()
+    framed = CampaignFactory.create(account=account, created_by=writer, layout=layout)
+    Layout.objects.filter(pk=layout.pk).update(changed=timezone.now() + timedelta(minutes=1))
+    for _ in range(dashboard.SHOWN + 1):
+        CampaignFactory.create(account=account, created_by=writer)
+    facts = look([account.pk], ALL, by=user)
+    assert list(facts.drafts) == [framed, own]
+    assert len(facts.second) == dashboard.SHOWN
+    assert "second" in facts.more
+    assert "drafts" not in facts.more
+
+
+def test_a_sender_for_another_campaign_does_not_serve_what_is_due() -> None:
+    account = AccountFactory.create()
+    client, _ = member_client(account)
+    spring = CampaignFactory.create(account=account, name="Spring", sending=True)
+    summer = CampaignFactory.create(account=account, name="Summer", sending=True)
+    WorkerFactory.create(only_campaign=spring.pk)
+    page = shown(client)
+    assert "No sender serves Summer" in page
+    assert "Each sender that is alive was started for another campaign alone." in page
+    WorkerFactory.create(only_campaign=summer.pk)
+    assert "No sender" not in shown(client)
 
 
 # --- where to go ---------------------------------------------------------------------------------

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.http import HttpRequest
 from django.utils import timezone
 
 from campaigns import lifecycle
+from campaigns.models import Campaign
 from sending import doubt, doubt_decisions
 from sending import settle as settling
 from sending.doubt_decisions import Decided, decide
@@ -140,15 +143,22 @@ def test_the_record_and_the_decision_are_one_transaction(
     assert not DeliveryEvent.objects.exists()
 
 
+def typed(campaign: Campaign) -> Decided:
+    """The same by the command."""
+    call_command("resolve_doubt", campaign=str(campaign.pk), send_again=True, stdout=StringIO())
+    return Decided(DeliveryEvent.objects.filter(kind="send_again").count())
+
+
+@pytest.mark.parametrize("where", ["desk", "command"])
 def test_when_the_connection_dies_nothing_was_decided_and_it_is_decided_once_more(
-    monkeypatch: pytest.MonkeyPatch,
+    where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = campaign_to(0)
     send = row(campaign, "in_doubt")
     with Race() as race:
         halt = race.halt()
         decided_halts(monkeypatch, halt)
-        again = decision([send], "send_again")
+        again = decision([send], "send_again") if where == "desk" else lambda: typed(campaign)
         person = race.start_to(halt, again)
         person.kill_backend()
         halt.released.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from sending import doubt
 from sending.build import build, build_chunk
+from sending.doubt_decisions import Decided, decide
 from sending.erasure import erase_personal_data
 from sending.handover import give_back, hand_over
 from sending.models import DeliveryEvent, Send
@@ -282,6 +284,7 @@ def test_nobody_sends_it_again() -> None:
     rows = [row(campaign_to(0), "in_doubt"), row(campaign_to(0), "failed")]
     for send in rows:
         forget(_person(send))
-    assert doubt.resolve(rows, doubt.SEND_AGAIN, failed=True) == 0
-    assert dict(doubt.why_left(rows, 0)) == {"the person was erased, nothing is sent to them": 2}
+    ids = [send.pk for send in rows]
+    done = decide(Send.objects.all(), ids, doubt.SEND_AGAIN, failed=True)
+    assert done == Decided(0, Counter({"the person was erased, nothing is sent to them": 2}))
     assert doubt.resolve(rows, doubt.TREAT_AS_SENT) == 1

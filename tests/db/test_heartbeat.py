@@ -24,6 +24,13 @@ def heart(transactional_db: None) -> Iterator[Heartbeat]:
     shared.pool.close()
 
 
+@pytest.mark.parametrize("campaign", [None, 7])
+def test_a_sender_says_what_it_was_started_for(heart: Heartbeat, campaign: int | None) -> None:
+    heart.shared.campaign_id = campaign
+    heart.register()
+    assert Worker.objects.get(pk=heart.shared.worker_id).only_campaign == campaign
+
+
 def test_an_outcome_that_the_ledger_does_not_show_is_written_again(heart: Heartbeat) -> None:
     send = row(campaign_to(0), "sending")
     heart.shared.journal.keep([told(held(send), "sent")])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from campaigns.models import Campaign
 from sending import person_story
 from sending.models import ArchivedCount, DeliveryEvent, Send
 from subscribers.addresses import erased_hashes
@@ -281,6 +283,53 @@ def test_pages_of_a_long_story_leave_nothing_out_and_tell_nothing_twice(
         "Confirmed",
         "Added as a subscriber",
     ]
+
+
+@pytest.mark.parametrize(("page_of", "most"), [(2, 300), (30, 2), (3, 1), (1, 3)])
+def test_pages_are_exact_where_times_are_equal_or_out_of_order(
+    superuser_client: Client, ann: Subscriber, monkeypatch: pytest.MonkeyPatch,
+    page_of: int, most: int,
+) -> None:  # fmt: skip
+    """Every fact on exactly one page, wherever the pages end."""
+    account = ann.account
+    for number, days in enumerate((50, 20, 20, 40, 20, 30)):
+        made = CampaignFactory.create(account=account, sent=True, name=f"No {number}")
+        at = datetime(2026, 3, 1, tzinfo=UTC) - timedelta(days=days)
+        SendFactory.create(campaign=made, subscriber=ann, sent=True, handed_at=at, sent_at=at)
+        for verb in ("subscriber.change", "person.export"):
+            AuditEventFactory.create(account=account, verb=verb, subject=ANN, at=at)
+        segment = SegmentFactory.create(account=account, name=f"Of {number}")
+        member = Membership.objects.create(segment=segment, subscriber=ann)
+        Membership.objects.filter(pk=member.pk).update(joined_at=at, left_at=at)
+        signup = SignupFactory.create(account=account, email=ANN)
+        type(signup).objects.filter(pk=signup.pk).update(requested_at=at, confirmed_at=at)
+    waits = CampaignFactory.create(account=account, sending=True, name="Waits")
+    Campaign.objects.filter(pk=waits.pk).update(started_at=None)
+    SendFactory.create(campaign=waits, subscriber=ann)
+    whole = Counter(all_of(superuser_client))
+    assert len(whole) > 30
+    monkeypatch.setattr(person_story, "PAGE", page_of)
+    monkeypatch.setattr(person_story, "MOST", most)
+    assert Counter(all_of(superuser_client)) == whole
+
+
+def all_of(client: Client) -> list[tuple[Any, ...]]:
+    """What all pages tell, one after the other."""
+    page = ask(client)
+    told = list(page.context["entries"])
+    while page.context["older"]:
+        page = client.get(page.context["older"])
+        told += page.context["entries"]
+        assert len(told) < 200
+    return [(e.at, e.title, e.send) for e in (one["entry"] for one in told)]
+
+
+@pytest.mark.parametrize("mark", ["", "x", "2026-01-01", "2026-01-01T00:00:00+00:00_1", "_1_1",
+                                  f"2026-01-01T00:00:00+00:00_1_{'9' * 40}"])  # fmt: skip
+def test_an_end_that_is_none_shows_the_latest_page(
+    superuser_client: Client, ann: Subscriber, mark: str
+) -> None:
+    assert "Added as a subscriber" in titles(ask(superuser_client, until=mark))
 
 
 def test_no_page_asks_more_with_more_messages(superuser_client: Client, ann: Subscriber) -> None:

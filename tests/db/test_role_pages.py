@@ -13,8 +13,10 @@ from subscribers.models import Account
 from subscribers.roles import Role
 from tests.db.admin_pages import one_of_each
 from tests.db.admin_urls import Page, pages
+from tests.db.one_person import one_person
 from tests.factories import AccountFactory, CampaignFactory, StaffFactory
 
+__all__ = ["one_person"]
 pytestmark = pytest.mark.django_db
 
 EDITOR, APPROVER, OPERATOR = Role.EDITOR, Role.APPROVER, Role.OPERATOR
@@ -138,7 +140,10 @@ def test_each_role_opens_its_pages_and_no_others(account: Account, role: Role) -
         if page.converters and "/send/" in page.route:
             ids |= {str(draft.pk)}
         for address in page.addresses(ids):
-            get, post = client.get(address), client.post(address, {"what": "-"})
+            get = client.get(address)
+            if role in allowed and get.status_code != 403:
+                continue
+            post = client.post(address, {"what": "-"})
             got = {get.status_code, post.status_code}
             if role in allowed:
                 # 404: it asks for more than an id.

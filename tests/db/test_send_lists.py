@@ -108,12 +108,13 @@ def questions(accounts: list[Account]) -> Iterator[tuple[dict[str, Any], Q]]:
         ({}, Q()),
         ({"account": accounts[1].pk}, Q(account=accounts[1])),
         ({"campaign": campaign}, Q(campaign=campaign)),
+        ({"campaign": "none"}, Q(campaign=None)),
         ({"account": accounts[0].pk, "campaign": campaign}, both),
     ]  # fmt: skip
     search: list[tuple[dict[str, Any], Q]] = [({}, Q()), ({"q": "a"}, Q(email__startswith="a"))]
     for parts in (
         *product(statuses, whose, search[:1]),
-        *product(statuses[:2], whose[:3], search[1:]),
+        *product(statuses[:2], whose[:4], search[1:]),
     ):
         asked: dict[str, Any] = {}
         wanted = Q()
@@ -215,7 +216,16 @@ def passed_over(statement: str) -> int:
     return sum(int(n) for n in re.findall(r"Rows Removed by Filter: (\d+)", plan))
 
 
-@pytest.mark.parametrize("query", [{}, {"status__exact": "failed"}, {"status__exact": "queued"}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"status__exact": "failed"},
+        {"status__exact": "queued"},
+        {"campaign": "none"},
+        {"campaign": "none", "status__exact": "failed"},
+    ],
+)
 @pytest.mark.parametrize("who", ["member", "superuser"])
 def test_a_page_reads_few_rows_of_a_long_ledger(
     long_ledger: Account, query: dict[str, Any], who: str

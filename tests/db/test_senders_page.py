@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from sending.models import Send, Worker
 from sending.senders import holds, senders
-from sending.status import database_time
+from subscribers.database_clock import database_time
 from tests.factories import AccountFactory, CampaignFactory, SendFactory, WorkerFactory
 
 from .admin_pages import member_client, url

@@ -22,7 +22,7 @@ from subscribers.models import (
     SignupForm,
     Subscriber,
 )
-from tests.db.admin_pages import member_client, url
+from tests.db.admin_pages import change, member_client, url
 from tests.db.signups import mails, visitor
 from tests.factories import (
     AccountFactory,
@@ -91,8 +91,8 @@ def test_a_form_is_made_and_its_words_are_kept(client: Client, account: Account)
     assert (form.fields, form.allowed_origins) == (["first_name"], ["https://www.example.org"])
     assert ConsentText.objects.get().digest == digest("Send me the letter.")
     assert AuditEvent.objects.get().verb == "signup_form.add"
-    change = typed(account, consent_text="Send me more.", slug="other")
-    assert client.post(url(SignupForm, "change", form.pk), change).status_code == 302
+    typed_anew = typed(account, consent_text="Send me more.", slug="other")
+    assert change(client, form, typed_anew).status_code == 302
     form.refresh_from_db()
     assert (form.consent_text, form.slug) == ("Send me more.", "other")
     assert ConsentText.objects.count() == 2
@@ -187,7 +187,7 @@ def test_nothing_of_another_account_can_be_named(client: Client, account: Accoun
         assert "Strange" not in answer.content.decode()
     form = SignupFormFactory.create(account=account)
     both, _ = member_client(account, stranger.account)
-    answer = both.post(url(SignupForm, "change", form.pk), typed(account, segments=[stranger.pk]))
+    answer = change(both, form, typed(account, segments=[stranger.pk]))
     assert list(errors(answer)) == ["segments"]
     answer = both.post(url(SignupForm, "add"), typed(account, segments=[stranger.pk]))
     assert list(errors(answer)) == ["segments"]
@@ -246,7 +246,7 @@ def test_the_snippet_is_a_form_that_works(client: Client, account: Account) -> N
     # As a browser of the other site posts it.
     consent = re.search(r'name="consent" value="([^"]+)"', snippet)
     assert consent is not None
-    client.post(url(SignupForm, "change", form.pk), typed(account, consent_text=form.consent_text))
+    change(client, form, typed(account, consent_text=form.consent_text))
     SignupForm.objects.filter(pk=form.pk).update(fields=form.fields, slug="letter")
     answer = visitor(headers={"origin": "null"}).post(
         f"/s/{account.slug}/letter",

@@ -213,6 +213,7 @@ def test_the_oldest_that_lives_starts_at_once_and_others_only_when_nobody_has(
     monkeypatch.setattr(clock, "now", lambda: now[0])
     _worker(ended=timezone.now())
     _worker(seen=timezone.now() - timedelta(minutes=5))
+    _worker(only_campaign=7)  # sees to that alone
     first, second = _worker(), _worker()
     queue.waiting = 7
     later = runner(PATIENT)

@@ -9,10 +9,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from sending import plain_table, status_text
+from sending import alive, plain_table, status_text
 from sending import status as facts
 from sending.management.commands import sender_status
 from sending.models import DeliveryEvent, RateLimit, Send, TransportPause, Worker
+from subscribers.database_clock import database_time
 from tests.factories import AccountFactory, CampaignFactory, SendFactory, WorkerFactory
 
 from .commands import campaign_with, run
@@ -41,7 +42,7 @@ def test_workers_are_alive_ended_or_lost() -> None:
     old = WorkerFactory.create(host="holding", seen=now - timedelta(days=3))
     SendFactory.create_batch(2, handed_over=True, worker=lost)
     SendFactory.create(claimed=True, worker=old)
-    found = {fact.host: (fact.state, fact.holds) for fact in facts.workers(facts.database_time())}
+    found = {fact.host: (fact.state, fact.holds) for fact in facts.workers(database_time())}
     assert found == {
         "alive": ("alive", 0),
         "ended": ("ended", 0),
@@ -54,8 +55,8 @@ def test_workers_are_alive_ended_or_lost() -> None:
 @pytest.mark.parametrize(("seconds", "state"), [(0, "alive"), (10, "alive"), (11, "lost")])
 def test_a_worker_is_alive_for_ten_seconds(seconds: int, state: str) -> None:
     now = timezone.now()
-    assert facts.worker_state(None, now - timedelta(seconds=seconds), now) == state
-    assert facts.worker_state(now, now - timedelta(seconds=seconds), now) == "ended"
+    assert alive.worker_state(None, now - timedelta(seconds=seconds), now) == state
+    assert alive.worker_state(now, now - timedelta(seconds=seconds), now) == "ended"
 
 
 def test_the_status_tells_what_each_campaign_waits_for() -> None:
@@ -169,7 +170,7 @@ def test_the_latest_failures_are_grouped_by_reason() -> None:
         send=send, account=send.account, kind="bounced", reason="address_dead",
         at=timezone.now() - timedelta(days=2),
     )  # fmt: skip
-    found = facts.failures(facts.database_time())
+    found = facts.failures(database_time())
     assert [(f.kind, f.reason, f.events, f.latest) for f in found] == [
         ("failed", "policy", 3, "550 5.7.1 blocked, 2")
     ]
@@ -222,9 +223,9 @@ def test_nothing_is_looked_at_twice_where_nothing_can_move(monkeypatch: pytest.M
 
 def test_a_rate_is_taken_from_two_looks() -> None:
     campaign = campaign_with({"queued": 4, "sent": 1})
-    before = facts.campaigns(facts.database_time())[0]
+    before = facts.campaigns(database_time())[0]
     Send.objects.filter(campaign=campaign, status="queued").update(status="canceled")
-    after = facts.campaigns(facts.database_time())[0]
+    after = facts.campaigns(database_time())[0]
     assert facts.rate(before, after, 2.0) == pytest.approx(2.0)
     assert facts.rate(after, before, 2.0) is None
 

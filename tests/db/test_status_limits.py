@@ -23,6 +23,7 @@ from sending.models import (
     TransportPause,
     WebhookCount,
 )
+from subscribers.database_clock import database_time
 from tests.factories import AccountFactory, CampaignFactory, SendFactory, WorkerFactory
 
 pytestmark = pytest.mark.django_db
@@ -167,7 +168,7 @@ def test_provider_events_that_wait_are_counted_with_the_age_of_the_oldest() -> N
 
 
 def test_webhooks_out_of_order_are_summed_over_yesterday_and_today() -> None:
-    today = facts.database_time().date()
+    today = database_time().date()
     for days, count in ((0, 5), (1, 2), (2, 99)):
         WebhookCount.objects.create(
             esp="Postmark", what="refused", day=today - timedelta(days=days), count=count
@@ -315,7 +316,7 @@ def test_failures_are_found_among_what_providers_tell(monkeypatch: pytest.Monkey
     send = SendFactory.create(sent=True)
     for kind in ("failed", *["delivered"] * 5, "hard_bounce", "opened"):
         DeliveryEvent.objects.create(send=send, account=send.account, kind=kind)
-    now = facts.database_time()
+    now = database_time()
     assert {fact.kind for fact in facts.failures(now)} == {"failed", "hard_bounce"}
     monkeypatch.setattr(facts, "EVENTS", 7)
     assert {fact.kind for fact in facts.failures(now)} == {"hard_bounce"}

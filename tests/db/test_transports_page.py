@@ -13,7 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from campaigns.models import Campaign
 from sending import transport_overview
+from sending.admin import transports
 from sending.models import CampaignHealth, RateLimit, TransportPause
 from tests.factories import AccountFactory, CampaignFactory, WorkerFactory
 
@@ -108,7 +110,9 @@ def test_staff_see_their_accounts_transport_and_their_own_pauses() -> None:
         assert hidden not in text, hidden
     delete = "admin:sendonce_sending_transportpause_delete"
     assert reverse(delete, args=[own.pk]) in text
-    assert reverse(delete, args=[shared.pk]) not in text
+    assert reverse(delete, args=[shared.pk]) in text
+    TransportPause.objects.filter(pk=shared.pk).update(stage="errors")
+    assert reverse(delete, args=[shared.pk]) not in client.get(PAGE).content.decode()
     assert "Tell whoever runs the senders." in text  # none is alive
     user.user_permissions.remove(*Permission.objects.filter(codename__endswith="_transportpause"))
     assert client.get(PAGE).status_code == 403
@@ -154,12 +158,49 @@ def test_slow_downs_are_listed_for_whom_they_concern(superuser_client: Client) -
     )
 
 
-def test_lifting_leads_back_to_the_page(superuser_client: Client) -> None:
+def test_a_try_at_once_leads_back_to_the_page(superuser_client: Client) -> None:
     shut = pause()
     answer = superuser_client.post(url(TransportPause, "delete", shut.pk), {"post": "yes"})
     assert answer["Location"] == PAGE
-    assert not TransportPause.objects.exists()
+    assert "the next time at once" in superuser_client.get(PAGE).content.decode()
     assert PAGE in superuser_client.get(url(TransportPause, "changelist")).content.decode()
+
+
+def test_what_is_not_named_is_counted_and_linked(
+    superuser_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("NAMED", 2), ("BRAKES", 1)):
+        monkeypatch.setattr(transport_overview, name, most)
+    monkeypatch.setattr(transports, "SLOWED", 1)
+    mine = AccountFactory.create()
+    for _ in range(3):
+        CampaignFactory.create(sending=True, account=mine)
+        tripped = CampaignFactory.create(paused=True, status_reason=TRIP)
+        CampaignHealth.objects.create(campaign=tripped, base={"trip": TRIP})
+        RateLimit.objects.create(
+            key=f"account:{tripped.account_id}", rate=1, slowed_at=timezone.now()
+        )
+    CampaignFactory.create(sending=True, account__transport="bulk")
+    page = superuser_client.get(PAGE)
+    found = states(page)
+    assert [(len(s.campaigns), s.more) for s in (found["default"], found["bulk"])] == [
+        (2, 1),
+        (1, 0),
+    ]
+    text = page.content.decode()
+    for where, more in (
+        (f"{url(Campaign, 'changelist')}?status__exact=sending", 1),
+        (f"{url(Campaign, 'changelist')}?status__exact=paused", 2),
+        (f"{url(RateLimit, 'changelist')}?slowed=yes", 2),
+    ):
+        assert f'<a href="{where}">{more} more</a>' in text
+
+
+def test_a_sender_for_one_campaign_alone_is_said_to_be_one(superuser_client: Client) -> None:
+    WorkerFactory.create(only_campaign=7)
+    assert "was started for one campaign alone" in superuser_client.get(PAGE).content.decode()
+    WorkerFactory.create()
+    assert "campaign alone" not in superuser_client.get(PAGE).content.decode()
 
 
 def test_no_page_asks_more_with_more_rows(superuser_client: Client) -> None:

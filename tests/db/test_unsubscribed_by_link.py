@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from unittest import mock
 
 import pytest
@@ -18,6 +19,7 @@ from tests.factories import CampaignFactory
 
 from .racing import Racer
 from .rows import campaign_to, row
+from .tracked import tell
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +39,11 @@ def post(send: Send, kind: Kind, campaign: int | None) -> None:
 def status_of(send: Send) -> str:
     assert send.subscriber_id is not None
     return Subscriber.objects.get(pk=send.subscriber_id).status
+
+
+def campaign_of(send: Send) -> Campaign:
+    assert send.campaign is not None
+    return send.campaign
 
 
 def counted(campaign_id: int | None) -> int:
@@ -76,6 +83,34 @@ def test_only_the_campaign_of_the_link_counts_it(send: Send) -> None:
     assert (counted(other.pk), counted(send.campaign_id)) == (1, 0)
 
 
+def test_whom_the_provider_tells_of_too_is_counted_once(send: Send) -> None:
+    post(send, Kind.UNSUBSCRIBE, send.campaign_id)
+    assert tell(send, "unsubscribed", "unsubscribed") == ["applied", "applied"]
+    assert counted(send.campaign_id) == 1
+    # They came back, and left once more by a link of the same campaign.
+    Subscriber.objects.update(status="confirmed", unsubscribed_at=None)
+    campaign = campaign_of(send)
+    other = row(campaign, "sent")
+    tell(other, "unsubscribed")
+    Subscriber.objects.update(status="confirmed", unsubscribed_at=None)
+    post(other, Kind.UNSUBSCRIBE, other.campaign_id)
+    assert counted(send.campaign_id) == 2
+    by_hour: int = sum(hour.unsubscribed for hour in report(campaign).hours)
+    assert by_hour == 2
+    reasons = DeliveryEvent.objects.order_by("pk").values_list("reason", flat=True)
+    assert list(reasons) == ["by_link", "again", "again", "", "again"]
+
+
+@pytest.mark.parametrize("kind", ["complained", "delivered"])
+def test_what_a_provider_tells_twice_of_one_person_is_counted_once(send: Send, kind: str) -> None:
+    tell(send, kind)
+    tell(send, kind)
+    campaign = campaign_of(send)
+    tell(row(campaign, "sent"), kind)
+    found = {one.kind: one.number for one in report(campaign).told}
+    assert found[kind] == 2
+
+
 def test_leaving_does_not_depend_on_the_row(send: Send) -> None:
     Send.objects.all().delete()
     post(send, Kind.UNSUBSCRIBE, send.campaign_id)
@@ -105,6 +140,27 @@ def test_two_clicks_at_once_are_one() -> None:
     for racer in racers:
         racer.result()
     assert DeliveryEvent.objects.filter(kind="unsubscribed").count() == 1
+    assert counted(send.campaign_id) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("first", ["link", "provider"])
+def test_who_leaves_by_a_link_while_the_provider_tells_it_is_counted_once(first: str) -> None:
+    send = row(campaign_to(0), "sent")
+    ways: dict[str, Callable[[], object]] = {
+        "link": lambda: post(send, Kind.UNSUBSCRIBE, send.campaign_id),
+        "provider": lambda: tell(send, "unsubscribed"),
+    }
+    racers = [Racer(ways[way]) for way in sorted(ways, key=lambda way: way != first)]
+    with transaction.atomic():
+        # Both wait for the person, and go on one after the other.
+        assert send.subscriber_id is not None
+        Subscriber.objects.select_for_update().get(pk=send.subscriber_id)
+        for racer in racers:
+            racer.start()
+            racer.wait_until_blocked()
+    for racer in racers:
+        racer.result()
     assert counted(send.campaign_id) == 1
 
 

@@ -81,6 +81,8 @@ def test_nothing_is_said_to_wait_where_nothing_holds_it(
     ("cause", "words"),
     [
         ("no sender", "no sender is alive; run_sender starts one"),
+        ("for another", "each sender that is alive was started for another campaign alone; run_"),
+        ("for this one", ""),
         ("paused campaign", "the campaign is paused (20 refusals in a row)"),
         ("another's pause", ""),
         ("own pause", "transport away is paused for shop, it refuses the sender address: 553 no"),
@@ -96,6 +98,10 @@ def test_each_cause_has_its_words(send: Send, cause: str, words: str) -> None:
     match cause:
         case "no sender":
             Worker.objects.update(seen=timezone.now() - timedelta(minutes=1))
+        case "for another":
+            Worker.objects.update(only_campaign=CampaignFactory.create(sending=True).pk)
+        case "for this one":
+            Worker.objects.update(only_campaign=send.campaign_id)
         case "paused campaign":
             Campaign.objects.update(status="paused", status_reason="20 refusals in a row")
         case "another's pause":

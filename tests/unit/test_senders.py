@@ -9,8 +9,10 @@ import pytest
 from sending.senders import Senders, rates, summary
 
 
-def seen(alive: int, silent: int = 0, *, rate: float = 0, running: bool = False) -> Senders:
-    return Senders(alive, silent, alive * 8, rate, {}, Counter(), running)
+def seen(
+    alive: int, silent: int = 0, *, rate: float = 0, running: bool = False, alone: int = 0
+) -> Senders:
+    return Senders(alive, silent, alive * 8, rate, {}, Counter(), running, alone)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,18 @@ def seen(alive: int, silent: int = 0, *, rate: float = 0, running: bool = False)
         (seen(1, 2), "1 sender alive, 8 lanes; no campaign is on its way. 2 others fell silent "
                      "within a day without signing off; what was held there is "
                      "taken over by itself."),
+        (seen(1, alone=1),
+         "1 sender alive, 8 lanes; no campaign is on its way. It serves nothing but the campaign "
+         "that it was started for: no other leaves."),
+        (seen(3, alone=1),
+         "3 senders alive, 24 lanes; no campaign is on its way. One of them serves nothing but the "
+         "campaign that it was started for."),
+        (seen(3, alone=2),
+         "3 senders alive, 24 lanes; no campaign is on its way. 2 of them serve nothing but the "
+         "campaign that each was started for."),
+        (seen(2, alone=2),
+         "2 senders alive, 16 lanes; no campaign is on its way. Each serves nothing but the "
+         "campaign that it was started for: no other leaves."),
     ],
 )  # fmt: skip
 def test_the_senders_in_words(found: Senders, words: str) -> None:

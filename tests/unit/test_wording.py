@@ -95,17 +95,17 @@ def test_a_pause_says_what_is_wrong_and_what_can_be_done(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "may_lift", "words"),
+    ("seconds", "may_try", "words"),
     [
         (90, False, "the next try is at 21:00 UTC"),
-        (90, True, "the next try is at 21:00 UTC, Lift tries now"),
+        (90, True, "the next try is at 21:00 UTC, or at once by Try now"),
         (0, True, "the next try is due"),
         (-5, False, "the next try is due"),
     ],
 )
-def test_the_next_try_is_told_in_utc(seconds: int, may_lift: bool, words: str) -> None:
+def test_the_next_try_is_told_in_utc(seconds: int, may_try: bool, words: str) -> None:
     now = datetime(2026, 11, 30, 21, 58, 30, tzinfo=timezone(timedelta(hours=1)))
-    assert next_try(now + timedelta(seconds=seconds), now, may_lift=may_lift) == words
+    assert next_try(now + timedelta(seconds=seconds), now, may_try=may_try) == words
     told = remedy("auth", 535, then=words)
     assert told == f"Correct the login in the settings and start the senders again; {words}."
 
