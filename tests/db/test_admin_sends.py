@@ -206,7 +206,7 @@ def test_deciding_needs_its_own_permission(doubtful: Send) -> None:
     assert "send_again" not in client.get(url(Send, "change", doubtful.pk)).content.decode()
 
 
-def test_a_transports_own_pause_is_lifted_by_superusers_only(superuser_client: Client) -> None:
+def test_a_pause_is_shown_to_whose_mail_it_holds_up() -> None:
     account = AccountFactory.create()
     client, _ = member_client(account)
     now = timezone.now()
@@ -214,7 +214,3 @@ def test_a_transports_own_pause_is_lifted_by_superusers_only(superuser_client: C
     elsewhere = TransportPause.objects.create(alias="x", stage="connect", probe_at=now)
     assert client.get(url(TransportPause, "change", shared.pk)).status_code == 200
     assert client.get(url(TransportPause, "change", elsewhere.pk)).status_code == 302
-    for who, status in ((client, 403), (superuser_client, 302)):
-        answer = who.post(url(TransportPause, "delete", shared.pk), {"post": "yes"})
-        assert answer.status_code == status
-    assert list(TransportPause.objects.all()) == [elsewhere]
