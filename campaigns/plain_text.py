@@ -12,6 +12,7 @@ from inscriptis.model.config import ParserConfig
 from lxml.etree import LxmlError
 
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_OWN_LINE = re.compile(r"(?:^|;)\s*display\s*:\s*block\b", re.IGNORECASE)
 _SILENT_TARGETS = ("#", "javascript:", "data:")
 
 
@@ -47,8 +48,10 @@ def text_from_html(html: str, block: str) -> str:
 
 
 def _replace(element: Any, text: str) -> None:
-    """Put text in an element's place and keep what follows it."""
-    element.tag, element.text = "span", text
+    """Put text in an element's place and keep what follows it; it is a line of its own where the
+    element was, as the pictures that we offer are."""
+    own_line = _OWN_LINE.search(element.get("style", ""))
+    element.tag, element.text = ("div" if own_line else "span"), text
     for name in list(element.attrib):
         del element.attrib[name]
 

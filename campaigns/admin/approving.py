@@ -191,7 +191,8 @@ class ApprovePages(VerbAdmin):
             "headline": headline(campaign, zone),
             "why_not": why_not,
             "can_approve": not why_not and report.ok,
-            "is_chosen": form["start"].value() in (ApproveForm.NOW, ApproveForm.AT),
+            "is_chosen": not form["scheduled_for"].errors
+            and form["start"].value() in (ApproveForm.NOW, ApproveForm.AT),
             "people": report.audience,
             "report": report,
             "missed": both(campaign.scheduled_for, zone)

@@ -26,13 +26,14 @@ class FieldCounts:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A campaign that has this one's body. ``sent`` is when it started, or will;
-    ``same_subject`` and ``shares_segments`` say what else is alike."""
+    """A campaign that has this one's body. ``sent`` is when it started, or is to, as ``started``
+    says; ``same_subject`` and ``shares_segments`` say what else is alike."""
 
     name: str
     sent: datetime
     same_subject: bool
     shares_segments: bool
+    started: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,5 +141,6 @@ def _alike(campaign: Campaign, now: datetime, include: list[int]) -> tuple[Alike
     for name, subject, started, planned, shares in found:
         moment = started or planned
         if moment is not None:
-            alike.append(Alike(name, moment, subject == campaign.subject, shares))
+            same = subject == campaign.subject
+            alike.append(Alike(name, moment, same, shares, started is not None))
     return tuple(alike)

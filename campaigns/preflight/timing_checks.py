@@ -77,13 +77,18 @@ def duplicate(facts: Facts) -> tuple[Finding, ...]:
     if not alike:
         return ()
     one = max(alike, key=lambda found: found.sent)
-    what = "same subject and body" if one.same_subject else "same body, to people who got it too"
-    verb = "went out" if one.sent <= facts.now else "will go out"
+    # Approved for a moment that has passed, it still waits for a sender: it did not go out.
+    if one.started:
+        verb, got = "went out on", "got"
+    else:
+        verb = "is approved, to start on" if one.sent > facts.now else "is approved, due since"
+        got = "get"
+    what = "same subject and body" if one.same_subject else f"same body, to people who {got} it too"
     return (
         finding(
             "duplicate.recent",
             "warning",
-            f"\u201c{one.name}\u201d {verb} on {moment(one.sent, facts.zone)} with the {what}",
+            f"\u201c{one.name}\u201d {verb} {moment(one.sent, facts.zone)}, with the {what}",
             "Whoever is in both gets it twice.",
         ),
     )

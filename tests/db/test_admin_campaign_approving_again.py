@@ -323,4 +323,6 @@ def test_a_moment_that_passed_while_somebody_looked(boss: Client, campaign: Camp
     text = boss.post(url("approve", campaign.pk), form).content.decode()
     assert "This is in the past." in text
     assert 'value="2020-01-01T10:00"' in text
+    assert "not chosen yet" in text
+    assert "Ends about" not in text, "an end is foretold of a start that can be"
     assert nothing_was_done(campaign)

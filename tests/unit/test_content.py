@@ -236,6 +236,14 @@ def test_text_is_made_from_the_html() -> None:
     assert "Left" not in sent(content).text
 
 
+def test_a_picture_that_is_a_block_has_a_line_of_its_own_in_the_text() -> None:
+    picture = '<img alt="A pear" style="max-width:100%; display: block">'
+    text = compile_content(Draft(body=f"<p>Dear Ann{picture}and all</p>"), bulk=False).text
+    assert [line for line in text.splitlines() if line] == ["Dear Ann", "A pear", "and all"]
+    inline = compile_content(Draft(body='<p>Dear <img alt="A pear"> Ann</p>'), bulk=False).text
+    assert inline.strip() == "Dear A pear Ann"
+
+
 def test_a_written_text_is_kept() -> None:
     mine = "Mine {{ name }}: {{ unsubscribe_url }} {{ account.postal_address }}"
     assert compile_content(Draft(text_body=mine)).text == mine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -242,16 +242,29 @@ def test_the_reckoned_end_is_told_in_the_account_s_zone() -> None:
 @pytest.mark.parametrize(
     ("subject", "shares", "told"),
     [
-        (True, False, "went out on 1 May 2030, 11:00 (UTC) with the same subject and body"),
-        (False, True, "went out on 1 May 2030, 11:00 (UTC) with the same body, to people who got"),
+        (True, False, "went out on 1 May 2030, 11:00 (UTC), with the same subject and body"),
+        (False, True, "went out on 1 May 2030, 11:00 (UTC), with the same body, to people who got"),
         (False, False, None),
     ],
 )
 def test_duplicates(subject: bool, shares: bool, told: str | None) -> None:
-    known = facts(known={"alike": (Alike("May", NOW - HOUR, subject, shares),)})
+    known = facts(known={"alike": (Alike("May", NOW - HOUR, subject, shares, started=True),)})
     found = timing_checks.duplicate(known)
     assert bool(found) == (told is not None)
     assert told is None or told in found[0].title
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (NOW - HOUR, "is approved, due since 1 May 2030, 11:00 (UTC), with the same body"),
+        (NOW + HOUR, "is approved, to start on 1 May 2030, 13:00 (UTC), with the same body"),
+    ],
+)
+def test_what_waits_for_a_sender_did_not_go_out(start: datetime, told: str) -> None:
+    known = facts(known={"alike": (Alike("May", start, False, True, started=False),)})
+    (found,) = timing_checks.duplicate(known)
+    assert f"{told}, to people who get it too" in found.title
 
 
 def test_a_refusal_names_the_errors_in_one_sentence() -> None:
