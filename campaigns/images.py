@@ -151,9 +151,19 @@ def read_picture(data: bytes) -> Picture:
 
 
 def _orientation(picture: Any) -> int:
-    """Which side of a picture of Pillow's is up, as Exif numbers it; 1 where nothing says."""
+    """Which side of a picture of Pillow's is up, as its Exif numbers it; 1 where that does not say.
+
+    Pillow's ``getexif`` asks XMP and PNG's texts, too, which browsers and mail programs don't: by
+    them a picture would be turned that nobody has seen turned.
+    """
+    from PIL import Image as Pillow
+
     try:
-        found = picture.getexif().get(ORIENTATION, 1)
+        if "exif" not in picture.info and picture.format == "PNG":
+            picture.load()  # it may stand behind the picture
+        exif = Pillow.Exif()
+        exif.load(picture.info.get("exif", b""))
+        found = exif.get(ORIENTATION, 1)
     except Exception:
         # What is in it besides may be damaged in many ways, and is not kept.
         return 1

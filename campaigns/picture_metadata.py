@@ -50,18 +50,30 @@ _MARKER = re.compile(rb"\xff([^\x00\x01\xd0-\xd7\xff])")
 def _jpeg(data: bytes, exif: bytes) -> bytes:
     if data[:2] != b"\xff\xd8":
         raise Unreadable("no JPEG")
-    parts = [data[:2]]
+    jfif, parts = b"", []
     if exif:
         body = b"Exif\0\0" + exif
         parts.append(b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body)
     for marker, part in _segments(data):
         if marker in _APP:
-            if part[4:].startswith(_KEPT_APP.get(marker, b"\xff")):
-                # JFIF's own goes before all else.
-                parts.insert(1 if marker == 0xE0 else len(parts), part)
+            if not part[4:].startswith(_KEPT_APP.get(marker, b"\xff")):
+                continue
+            if marker == 0xE0:
+                jfif = jfif or _without_thumbnail(part)
+            else:
+                parts.append(part)
         elif marker != _COM:
             parts.append(part)
-    return b"".join(parts)
+    # JFIF's own goes before all else.
+    return b"".join((data[:2], jfif, *parts))
+
+
+def _without_thumbnail(jfif: bytes) -> bytes:
+    """Version and density alone: an earlier version of the picture in small may follow (JFIF 1.02,
+    page 5). A shorter one is none to programs either."""
+    if len(jfif) < 16:
+        return b""
+    return b"\xff\xe0\x00\x10" + jfif[4:16] + b"\0\0"
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:

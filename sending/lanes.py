@@ -94,7 +94,9 @@ class Lane(threading.Thread):
         return True
 
     def _take(self, timeout: float) -> tuple[str, list[Claimed]] | None:
-        ready, size = self.shared.ready, self.size.portion
+        # While a pause is known nothing is handed over ahead: halves would cost a commit each.
+        ready = self.shared.ready
+        size = self.size.portion if self.shared.pauses.is_clear else self.size.size
         taken = ready.take(size, 0.0) if self.hand.lot is not None else None
         if taken is None:
             self.hand.write_carried()

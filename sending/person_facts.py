@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
 
@@ -96,9 +96,12 @@ def read_mark(text: str) -> Mark | None:
         return None
     try:
         moment = datetime.fromisoformat(at)
-    except ValueError:
+        if moment.tzinfo is None:
+            return None
+        # In UTC: PostgreSQL knows fewer zones than Python, and would fail.
+        return Mark(moment.astimezone(UTC), int(source), int(number))
+    except (ValueError, OverflowError):
         return None
-    return Mark(moment, int(source), int(number)) if moment.tzinfo is not None else None
 
 
 #: A fact and its place.

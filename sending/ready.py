@@ -135,8 +135,12 @@ class Ready:
 
     def more(self, alias: str, size: int) -> list[Claimed]:
         """Up to ``size`` rows more for a lane that has some of this transport in hand. None where
-        another's wait, whose turn it would be; and of the last its share, if that is several."""
+        another's wait, whose turn it would be; and of the last its share, if that is several.
+
+        Those that may try for a permit now come first, as in ``take``: lanes that always find more
+        would never let them in."""
         with self._changed:
+            self._let_in()
             waiting = self._waiting.get(alias)
             if not waiting or any(rows for name, rows in self._waiting.items() if name != alias):
                 return []

@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from math import isfinite
 
 from ..preflight import Finding
 
@@ -78,6 +79,8 @@ def is_another(kind: str, seen: float, now: float) -> bool:
     """Is a number not the one that was seen any more? ``kind``: ``n`` a number, ``s`` a span and
     ``m`` a moment, both in minutes."""
     change = abs(now - seen)
+    if not isfinite(change):
+        return True
     if kind == "m":
         return change > AN_HOUR
     if change <= (MINUTES if kind == "s" else FEW):

@@ -53,20 +53,46 @@ def color(value: str) -> Color:
 
 
 def ground(declared: dict[str, str]) -> Color | None:
-    """What these declarations paint behind the text; None where they say nothing of it."""
+    """What these declarations paint behind the text; None where they say nothing of it. What is
+    behind a colour that lets some of it through is seen, too: nobody can tell."""
     image = declared.get("background-image", "")
     short = declared.get("background", "")
     if any(mark in image or mark in short for mark in _PAINTED):
         return UNKNOWN
     if "background-color" in declared:
-        return color(declared["background-color"])
+        return _painted(declared["background-color"])
     if not short:
         return None
-    found = [color(word) for word in _WORD.findall(short)]
+    words = _WORD.findall(short)
+    if any(_lets_through(word) for word in words):
+        return UNKNOWN
+    found = [color(word) for word in words]
     known = [one for one in found if one != UNKNOWN]
     if known:
         return known[0]
     return CLEAR if short in ("none", "0", "initial", "inherit", "unset") else UNKNOWN
+
+
+def _painted(value: str) -> Color:
+    return UNKNOWN if _lets_through(value) else color(value)
+
+
+def _lets_through(value: str) -> bool:
+    """Whether a colour is neither opaque nor clear."""
+    word = value.strip()
+    if color(word) in (UNKNOWN, CLEAR):
+        return False
+    if found := _HEX.match(word):
+        digits = found[1]
+        return len(digits) in (4, 8) and digits[len(digits) // 4 * 3 :].strip("f") != ""
+    found = _RGB.match(word)
+    if found is None or not found[4]:
+        return False
+    try:
+        number = float(found[4].rstrip("%"))
+    except ValueError:
+        return True
+    return number < (100 if found[4].endswith("%") else 1)
 
 
 def is_near(one: Color, other: Color) -> bool:

@@ -34,7 +34,8 @@ _FAR = 500.0
 _UNITS = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ex": 8.0, "%": 6.0}
 _UNITS |= {"vw": 6.0, "vh": 6.0, "in": 96.0, "cm": 38.0, "mm": 3.8, "pc": 16.0}
 _LENGTH = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))([a-z%]*)\Z")
-_FONT_SIZE = re.compile(r"(?:^|\s)(\d*\.?\d+(?:[a-z]{2,3}|%)?)(?:\s*/|\s)")
+# Each digit is of one branch alone: a style may be a million of them.
+_FONT_SIZE = re.compile(r"(?:^|\s)((?:\d++(?:\.\d++)?|\.\d++)(?:[a-z]{2,3}|%)?)(?:\s*+/|\s)")
 #: A height of these is the least they have; of those in a line it is nothing.
 _FLEXIBLE = frozenset({"table", "tbody", "thead", "tfoot", "tr", "td", "th"})
 _INLINE = frozenset({"a", "span", "b", "i", "em", "strong", "font", "small", "u", "label"})

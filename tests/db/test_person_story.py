@@ -325,7 +325,10 @@ def all_of(client: Client) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("mark", ["", "x", "2026-01-01", "2026-01-01T00:00:00+00:00_1", "_1_1",
-                                  f"2026-01-01T00:00:00+00:00_1_{'9' * 40}"])  # fmt: skip
+                                  f"2026-01-01T00:00:00+00:00_1_{'9' * 40}",
+                                  "2999-01-01T00:00:00+23:59_1_1",
+                                  "0001-01-01T00:00:00+14:00_1_1",
+                                  "9999-12-31T23:59:59-15:59_1_1"])  # fmt: skip
 def test_an_end_that_is_none_shows_the_latest_page(
     superuser_client: Client, ann: Subscriber, mark: str
 ) -> None:

@@ -170,3 +170,41 @@ def test_a_damaged_file_is_said_to_be_one() -> None:
 def test_a_damaged_note_of_a_camera_is_no_hindrance() -> None:
     data = in_jpeg(segment(0xE1, b"Exif\0\0II*\0\xff\xff\xff\xff" + SECRET))
     assert SECRET not in read_picture(data).data
+
+
+def jfif(more: bytes = b"", size: bytes = b"\0\0") -> bytes:
+    return segment(0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01" + size + more)
+
+
+def test_a_thumbnail_in_the_first_header_is_an_earlier_version_too() -> None:
+    plain = made("JPEG")
+    assert plain[2:20] == jfif()
+    thumbnail = SECRET.ljust(12, b"!")
+    given = plain[:2] + jfif(thumbnail, b"\2\2") + plain[20:]
+    assert read_picture(given).data == plain
+
+
+def test_of_very_many_first_headers_one_stays_and_nobody_waits_for_it() -> None:
+    plain = made("JPEG")
+    assert without_metadata(plain[:2] + jfif() * 250_000 + plain[2:], "JPEG") == plain
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_what_browsers_do_not_turn_by_turns_nothing(kind: str) -> None:
+    xmp = (
+        b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-'
+        b'syntax-ns#"><rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" '
+        b'tiff:Orientation="6"/></rdf:RDF></x:xmpmeta>'
+    )
+    plain = made(kind)
+    if kind == "JPEG":
+        part = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp)
+        given = plain[:2] + part + plain[2:]
+    else:
+        text = PngInfo()
+        text.add_itxt("XML:com.adobe.xmp", xmp.decode())
+        given = made(kind, pnginfo=text)
+    assert Pillow.open(BytesIO(given)).getexif().get(ORIENTATION) == 6
+    picture = read_picture(given)
+    assert picture.data == plain
+    assert (picture.width, picture.height) == (24, 16)

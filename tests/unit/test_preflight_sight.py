@@ -70,6 +70,11 @@ def link(style: str) -> str:
         (f'<div style="background:#000">{link("color:#fff;background:none")}</div>', {}),
         (f"<table background='x'><tr><td>{link('color:#fff')}</td></tr></table>", {}),
         (link("color:#fff;background:#fff url(y)"), {}),
+        # A veil over what is behind it.
+        (f'<div style="background:#111">{link("color:#fff;background:#ffffff1a")}</div>', {}),
+        (link("color:#000;background-color:rgba(0,0,0,.04)"), {}),
+        (link("color:#fff;background:rgb(255 255 255 / 100%)"), ERROR),
+        (link("color:#fff;background:#ffffffff"), ERROR),
         (f'<a href="{URL}" style="color:#fff"><span style="color:#333">x</span></a>', {}),
         (COLORS + f'<div style="background:#fff">{link("color:#fff")}</div>', DOUBT),
         (COLORS + link("color:#fff"), {}),

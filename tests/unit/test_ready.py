@@ -169,6 +169,13 @@ def test_a_lane_has_no_more_while_another_transport_waits_for_its_turn() -> None
     assert ready.more("a", 2) == []
 
 
+def test_a_lane_that_always_finds_more_lets_those_in_who_may_try_for_a_permit() -> None:
+    """The others go on and on; nobody else would come to ask."""
+    ready = _ready(relay=[_row(n) for n in range(1, 8)])
+    ready.wait([(_row(9), "account:2")])
+    assert _ids(ready.more("relay", 3)) == [9, 1, 2]
+
+
 @pytest.mark.parametrize(("rows", "more"), [(6, 3), (3, 2), (2, 0)])
 def test_of_the_last_rows_a_lane_has_no_more_than_its_share(rows: int, more: int) -> None:
     """The very last are for who has nothing to do."""

@@ -65,3 +65,10 @@ def test_what_no_page_carries_was_not_seen(posted: str) -> None:
     real = token(warning("Nobody 3"))
     made_up = posted.replace("{}", real.replace("n3", "nan") if posted == "{}" else real)
     assert not all_seen([warning("Nobody 3")], made_up)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_what_is_no_number_is_none_that_was_seen(number: str) -> None:
+    found = warning(LACK.format("3,000"))
+    words, _, numbers = token(found).rpartition("~")
+    assert not all_seen([found], f"{words}~{','.join('n' + number for _ in numbers.split(','))}")
