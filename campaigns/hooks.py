@@ -92,7 +92,8 @@ counts: Hook[[int], dict[str, int]] = Hook(_no_counts)
 #: ``(campaign id) -> [(what, its count and limit in words), ...]``: what may pause it.
 brakes: Hook[[int], list[tuple[str, str]]] = Hook(_no_brakes)
 
-#: ``(campaign id) -> a sentence``: what a campaign waits for that could be sent; "": for nothing.
+#: ``(campaign id) -> a sentence``: what a campaign waits for that could be sent, or what to
+#: do about one that was paused by itself; "": nothing.
 waits: Hook[[int], str] = Hook(_waits_for_nothing)
 
 #: ``(campaign, people) -> Duration``: how long sending it to so many will take; its account is

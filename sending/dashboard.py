@@ -22,9 +22,10 @@ from campaigns.models import Approval, Campaign
 from subscribers.models import Account, ImportJob, Segment, Subscriber
 
 from .alive import ALIVE_WITHIN, serves
-from .models import TransportPause
+from .models import CampaignHealth, TransportPause
 from .senders import SAMPLE, handed_last
 from .sql import dashboard as sql
+from .waits import BRAKED
 from .watching_words import Rate, rate_now
 
 Status = Campaign.Status
@@ -86,7 +87,8 @@ class Facts:
 
     now: datetime | None = None
     served: frozenset[int | None] = frozenset({None})
-    paused: Sequence[Campaign] = ()
+    #: With ``braked``: whether a brake has paused it.
+    paused: Sequence[Any] = ()
     back: Sequence[Campaign] = ()
     second: Sequence[Campaign] = ()
     drafts: Sequence[Campaign] = ()
@@ -160,6 +162,7 @@ def _campaigns(accounts: list[int] | None, may: May, by: Editor) -> dict[str, li
     voided = Approval.objects.filter(campaign=OuterRef("pk"), voided_at__gte=Now() - WAITING)
     drafts = every.filter(status=Status.DRAFT, created__gte=Now() - WAITING)
     addressed = Exists(Campaign.segments.through.objects.filter(campaign=OuterRef("pk")))
+    braked = Exists(CampaignHealth.objects.filter(BRAKED, campaign=OuterRef("pk")))
     back = Q(status=Status.DRAFT) & ~Q(status_reason="")
     chosen = {
         "paused": every.filter(status=Status.PAUSED).order_by("-pk"),
@@ -187,7 +190,7 @@ def _campaigns(accounts: list[int] | None, may: May, by: Editor) -> dict[str, li
     rows = (
         Campaign.objects.filter(pk__in=ids)
         .select_related("account", "approved_by", "created_by", "layout")
-        .annotate(addressed=addressed)
+        .annotate(addressed=addressed, braked=braked)
         .defer("body", "text_body", "layout__body")
         .order_by("-pk")
     )

@@ -23,7 +23,7 @@ from .dashboard import COUNTED, Facts, Held, May, Running, Start, look
 from .models import TransportPause
 from .pauses import risks_others
 from .watching_words import eta_words, open_rows
-from .wording import next_try, rate_words, remedy, trouble
+from .wording import AFTER_BRAKE, next_try, rate_words, remedy, trouble
 
 CAMPAIGN = "sendonce_campaigns"
 SENDING = "sendonce_sending"
@@ -209,7 +209,11 @@ def attention(facts: Facts, links: Links) -> Iterator[Line]:
     for one in facts.paused:
         why = capfirst(one.status_reason) or "Paused"
         yield Line(
-            f"{one.name} is paused", links.campaign(one), _sentence(why), str(one.account), True
+            f"{one.name} is paused",
+            links.campaign(one),
+            _sentence(why) + (f" {AFTER_BRAKE}" if one.braked else ""),
+            str(one.account),
+            True,
         )
     if "paused" in facts.more:
         yield _more("paused campaigns", None, links.campaigns("paused"))

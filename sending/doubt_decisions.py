@@ -231,7 +231,7 @@ def _decide_batch(
                 # Which rows it were is told by their own events, of the same moment.
                 record(
                     account, f"send.{decision}", by=who.user, by_name=who.by_name, detail=told,
-                    request=who.request,
+                    subject=_subject(campaign), request=who.request,
                 )  # fmt: skip
     except (GateBusy, OperationalError) as error:
         # A row that somebody else holds for long, a sender that is stopped: left for now, too.
@@ -240,6 +240,13 @@ def _decide_batch(
         after = _look(ids, asked)
         return Decided(0, leftovers(after, decision, decided=0, gone=len(ids) - len(after)))
     return Decided(decided, leftovers(after, decision, decided=decided, gone=len(ids) - len(after)))
+
+
+def _subject(campaign: int | None) -> str:
+    """What was decided about, for the record: a batch is of one campaign, or of none."""
+    if campaign is None:
+        return "single messages"
+    return str(Campaign.objects.values_list("name", flat=True).get(pk=campaign))
 
 
 def _look(ids: list[int], asked: datetime | None) -> list[Seen]:

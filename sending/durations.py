@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from django.db.models import CharField, Count, F, Func, Value
-from django.db.models.functions import Extract
+from django.db.models import CharField, Count, F, Func, IntegerField, OuterRef, Subquery, Value
 
 from campaigns.audience import addressed
 from campaigns.forecasts import Duration
@@ -21,11 +21,13 @@ from subscribers.models import Account
 from .limits import slow_downs
 from .limits.keys import account_key, configured_rates, is_of_domain, transport_key
 from .limits.mailbox_providers import BY_DOMAIN, ascii_domain, group
+from .models import Counted, LedgerCount
 from .wording import limit_words, rate_words
 
 #: Campaigns that say how fast it went lately, and the smallest that says anything.
 RECENT = 10
 LEAST_PEOPLE = 200
+HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,15 @@ def _people_at(campaign: Campaign, keys: Iterable[str]) -> dict[str, int]:
 
 def lately(alias: str) -> float | None:
     """Messages a second of the fastest of the last campaigns over this transport; None where none
-    was large enough. The fastest: others waited for retries, or were paused."""
-    took = Extract(F("finished_at") - F("started_at"), "epoch")
+    was large enough. The fastest: others waited for retries, or were paused. One that lay still for
+    an hour says nothing: it was paused, or finished and opened again for what was in doubt."""
+    rows = LedgerCount.objects.filter(
+        campaign=OuterRef("pk"),
+        what=Counted.ROWS,
+        hour__gt=OuterRef("started_at"),
+        hour__lte=OuterRef("finished_at") - HOUR,
+    )
+    busy = rows.order_by().values("campaign").annotate(n=Count("hour", distinct=True)).values("n")
     last = (
         Campaign.objects.filter(
             account__transport=alias,
@@ -154,8 +163,17 @@ def lately(alias: str) -> float | None:
             audience__gte=LEAST_PEOPLE,
         )
         .order_by("-pk")
-        .annotate(took=took)
-        .values_list("audience", "took")[:RECENT]
+        .annotate(busy=Subquery(busy, output_field=IntegerField()))
+        .values_list("audience", "started_at", "finished_at", "busy")[:RECENT]
     )
-    rates = [people / max(float(seconds), 1.0) for people, seconds in last]
+    rates = [
+        people / max((finished - started).total_seconds(), 1.0)
+        for people, started, finished, hours in last
+        if started and finished and (hours or 0) >= whole_hours(started, finished)
+    ]
     return max(rates, default=None)
+
+
+def whole_hours(started: datetime, finished: datetime) -> int:
+    """How many hours by UTC's clock began and ended between the two. Pure."""
+    return max(0, int(finished.timestamp() // 3600) - int(started.timestamp() // 3600) - 1)

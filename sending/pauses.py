@@ -26,6 +26,7 @@ from . import clock, sql
 from .answers import Answer, Stage, said
 from .queue import Claimed
 from .sql.pauses import ERRORS, RETURN_PROBES, TRY_NOW
+from .transport_facts import transport_fact
 from .transports import UnknownTransport, transport
 
 log = logging.getLogger("sendonce.sender")
@@ -76,6 +77,8 @@ def pause(
             "event": "transport_paused",
             "transport": alias,
             "account": account_id,
+            # Not part of the reason: that is read by staff who may not know it.
+            "where": (is_new and transport_fact(alias).where) or None,
             "stage": stage,
             "reason": words,
             "failures": failures,

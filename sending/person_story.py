@@ -23,7 +23,7 @@ from .answers import said
 from .models import ArchivedCount, Send
 from .person_facts import Entry, Happening, Mark, Sees, facts
 from .story import Chapter, chapters_of
-from .story_text import explain
+from .story_text import explain, says_why
 from .wording import kind_words, reason_words, words
 
 #: Messages of a page, and what else it tells at most.
@@ -154,8 +154,9 @@ def _is_job(job_id: str) -> bool:
 
 def _happenings(chapter: Chapter) -> Iterator[Happening]:
     for event in chapter.events:
-        why = "" if event.reason == event.kind else event.reason
         answer = said(event.code, event.enhanced, event.text)
+        told = event.reason == event.kind or says_why(event.reason, answer)
+        why = "" if told else event.reason
         parts = [
             reason_words(why, known=event.known),
             f"attempt {event.attempt}" if event.attempt else "",

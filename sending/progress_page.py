@@ -17,6 +17,7 @@ from django.db.models import Count, Q
 
 from campaigns.models import Campaign
 from subscribers.database_clock import database_time
+from subscribers.segments.big_counts import one_snapshot
 
 from . import counters
 from .alive import ALIVE_WITHIN, worker_state
@@ -130,7 +131,15 @@ class Progress:
 
 def progress(campaign: Campaign, *, mark: Mark | None = None) -> Progress:
     """Look at a campaign now; its account is read. ``mark``: of an earlier look, for the rate
-    since then. Raises ``Campaign.DoesNotExist`` when it was deleted meanwhile."""
+    since then. Raises ``Campaign.DoesNotExist`` when it was deleted meanwhile.
+
+    Counters and rows are of one moment, so that they agree (but for a host that has put the
+    request into a transaction of its own)."""
+    with one_snapshot():
+        return _look(campaign, mark)
+
+
+def _look(campaign: Campaign, mark: Mark | None) -> Progress:
     audience, built, totals = counters.with_campaign(campaign.pk)
     counts = dict.fromkeys((line.status for line in lines({}, 0)), 0)
     for (status, _), number in totals.items():

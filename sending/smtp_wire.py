@@ -75,12 +75,13 @@ class Wire:
     def connect(self, host: str, port: int, timeout: float) -> None:
         """Connect to the first address that answers; ``timeout`` (seconds) is for each.
 
-        Raises ``WireLost`` for every failure, a name that does not resolve included.
+        Raises ``WireLost`` for every failure, a name that does not resolve included. It says what
+        went wrong and not where: staff who may not know host and port read it.
         """
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise WireLost(f"{host} does not resolve: {error}") from error
+            raise WireLost(f"the host does not resolve: {_plain(error)}") from error
         problem: OSError | None = None
         for family, kind, protocol, _, address in found:
             sock = socket.socket(family, kind, protocol)
@@ -105,8 +106,7 @@ class Wire:
                 raise
         if self._aborted:
             raise WireClosed("aborted")
-        words = "timed out" if isinstance(problem, TimeoutError) else str(problem)
-        raise WireLost(f"no connection to {host}:{port}: {words}")
+        raise WireLost(f"no connection: {_plain(problem)}")
 
     def wrap(self, context: ssl.SSLContext, host: str, timeout: float) -> None:
         """Start TLS on the open connection. Raises ``WireLost``, also for a bad certificate."""
@@ -121,7 +121,8 @@ class Wire:
             self._has_timers, self._patience = False, None
         except (OSError, ValueError) as error:
             self.close()
-            raise WireLost(f"TLS failed: {self._words(error)}") from error
+            said = self._words(error).replace(f"'{host}'", "the host in the settings")
+            raise WireLost(f"TLS failed: {said}") from error
 
     def write(self, data: bytes, timeout: float, *, more: bool = False) -> None:
         """Write all of ``data``; ``timeout`` (seconds) is for the whole of it.
@@ -298,6 +299,13 @@ class Wire:
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"certificate refused: {error.verify_message}"
         return f"connection lost: {error}"
+
+
+def _plain(error: Exception | None) -> str:
+    """``Connection refused``, without its number."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _code_of(line: bytes) -> int | None:

@@ -90,6 +90,8 @@ def explain(chapter: Chapter, now: datetime, zone: tzinfo | None = None) -> str:
     unsaid, or UTC, which is said."""
     why = words(chapter.reason)
     said = f": {chapter.answer}" if chapter.answer else ""
+    if chapter.status in _WHY_AND_SAID and says_why(chapter.reason, chapter.answer):
+        why, said = chapter.answer, ""
     match chapter.status:
         case "sent" if chapter.reason == "treated_as_sent":
             return "Nobody knows whether it arrived; somebody decided to treat it as sent."
@@ -116,6 +118,17 @@ def explain(chapter: Chapter, now: datetime, zone: tzinfo | None = None) -> str:
         case "canceled":
             return "The campaign was canceled before it was handed over."
     return why
+
+
+#: Where ``explain`` tells the reason as well as the answer.
+_WHY_AND_SAID = ("bounced", "failed", "in_doubt")
+
+
+def says_why(reason: str, said: str) -> bool:
+    """Whether what was said has the reason in it, in our own words: ``connection_lost`` and
+    "connection lost: ...". Pure."""
+    ours = "timed out" if reason == "timeout" else words(reason)
+    return bool(reason) and said.startswith(ours)
 
 
 def _retry(chapter: Chapter, now: datetime) -> str:
@@ -171,12 +184,13 @@ def _times(attempts: int) -> str:
 
 def _event(event: Event) -> str:
     parts = [f"{event.at:%Y-%m-%d %H:%M:%S}", kind_words(event.kind, event.stage)]
-    why = reason_words("" if event.reason == event.kind else event.reason, known=event.known)
+    answer = said(event.code, event.enhanced, event.text)
+    told = event.reason == event.kind or says_why(event.reason, answer)
+    why = reason_words("" if told else event.reason, known=event.known)
     if why:
         parts.append(f"({why})")
     if event.attempt:
         parts.append(f"attempt {event.attempt}")
-    answer = said(event.code, event.enhanced, event.text)
     if event.stage == WEBHOOK and answer:
         parts[-1] += ","
         parts.append("the provider says:")

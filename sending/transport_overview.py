@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, F, QuerySet, Window
-from django.db.models.fields.json import KT
 from django.db.models.functions import RowNumber
 
 from campaigns.models import Campaign
@@ -24,6 +23,7 @@ from .limits.keys import transport_key
 from .models import CampaignHealth, RateLimit, TransportPause, Worker
 from .status_limits import HealthFact, health_fact
 from .transport_facts import TransportFact, transport_facts
+from .waits import BRAKED
 from .wording import rate_words, remedy, trouble
 
 #: Campaigns that are named of one transport.
@@ -128,11 +128,9 @@ def _running(campaigns: QuerySet[Campaign]) -> tuple[dict[str, list[Campaign]], 
 def brakes(healths: QuerySet[CampaignHealth]) -> tuple[list[Brake], int]:
     """Campaigns that a brake has paused, of those whose counts are given, the latest first; and how
     many there are beyond these."""
-    # Somebody's own pause has other words; it must not take the place of a brake's.
-    paused = healths.filter(
-        campaign__status=Campaign.Status.PAUSED, campaign__status_reason=KT("base__trip")
-    )
-    rows = paused.select_related("campaign__account").defer("campaign__body", "campaign__text_body")
+    # Somebody's own pause must not take the place of a brake's.
+    rows = healths.filter(BRAKED)
+    rows = rows.select_related("campaign__account").defer("campaign__body", "campaign__text_body")
     found: list[Any] = list(rows.annotate(every=Window(Count("*"))).order_by("-campaign")[:BRAKES])
     facts = [(row.campaign, health_fact(row)) for row in found]
     more = found[0].every - len(found) if found else 0

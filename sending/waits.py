@@ -9,17 +9,25 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Q
+from django.db.models.fields.json import KT
+
 from campaigns.models import Campaign
 from subscribers.database_clock import database_time
 from subscribers.models import Account
 
 from .alive import has_sender, served, without_sender
 from .limits.keys import domain_key
-from .models import Send
+from .models import CampaignHealth, Send
 from .plain_table import due
 from .status import PauseFact, pauses
 from .status_limits import LimitedFact, PaceFact, limited, pace_words, paces
-from .wording import trouble
+from .wording import AFTER_BRAKE, trouble
+
+#: ``CampaignHealth`` of campaigns that a brake has paused: somebody's own pause has other words.
+BRAKED = ~Q(campaign__status_reason="") & Q(
+    campaign__status=Campaign.Status.PAUSED, campaign__status_reason=KT("base__trip")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +115,8 @@ def of_send(send: Send) -> str:
 
 def of_campaign(campaign_id: int, rate_limited: int | None = None) -> str:
     """A sentence for the campaign's page: what it waits for, or by what it is limited; "" when
-    nothing is known that holds it. ``rate_limited``: its rows that wait for a limit, where that
-    was counted before."""
+    nothing is known that holds it; of one that a brake has paused, what to do. ``rate_limited``:
+    its rows that wait for a limit, where that was counted before."""
     campaign = Campaign.objects.select_related("account").get(pk=campaign_id)
     account = campaign.account
     user = (account.pk, account.transport)
@@ -117,6 +125,9 @@ def of_campaign(campaign_id: int, rate_limited: int | None = None) -> str:
         is_due = campaign.scheduled_for is not None and campaign.scheduled_for <= now
         nobody = without_sender(served(now), campaign_id) if is_due else ""
         return f"Waits: {nobody}; run_sender starts one." if nobody else ""
+    if campaign.status == Campaign.Status.PAUSED:
+        braked = CampaignHealth.objects.filter(BRAKED, campaign=campaign_id)
+        return AFTER_BRAKE if braked.exists() else ""
     if campaign.status != Campaign.Status.SENDING:
         return ""
     seen = around([user])

@@ -206,6 +206,10 @@ def share_words(count: int, rate: float | None, most: float) -> str:
     return f"{count:,} ({told})"
 
 
+#: What to do about a campaign that a brake has paused, beside the reason.
+AFTER_BRAKE = "Mend the cause, then resume it: what came before is not counted again."
+
+
 def refusal_words(in_a_row: int, in_all: int, most: int) -> str:
     """Refusals that speak of the sender, beside the account's limit: ``2 (limit 20, 9 in all)``."""
     return f"{in_a_row:,} (limit {most:,}" + (f", {in_all:,} in all)" if in_all else ")")

@@ -33,7 +33,7 @@ class ApprovalAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     account_lookup = "campaign__account_id"
     list_display = ("campaign", "by_name", "at", "scheduled_for", "standing")
-    list_select_related = ("campaign",)
+    list_select_related = ("campaign__account",)
     list_filter = (("voided_at", admin.EmptyFieldListFilter),)
     sortable_by = ()
 
@@ -45,4 +45,4 @@ class ApprovalAdmin(StyledMedia, ReadOnly, ScopedAdmin):
         return "campaign canceled" if is_canceled else "stands"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("campaign", "content", "by")
+        return super().get_queryset(request).select_related("campaign__account", "content", "by")

@@ -5,6 +5,7 @@ A host's own admin may show mails the same way: see ``FramePreview``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,10 +35,31 @@ POLICY = "; ".join(
     )
 )
 
+_BODY = re.compile(r"<body\b[^<>]*+>", re.IGNORECASE)
+#: A stop of the Tab key that is all of the frame, from where the arrow keys scroll it, and a mark
+#: around it while the focus is anywhere in it. Chromium passes over a frame with nothing in it to
+#: focus, and tells the page around a frame nothing of a focus in it: no style there can show it.
+#: Two colours, for a message may have any.
+MARK = (
+    '<div id="sendonce-focus" tabindex="0" role="region" aria-label="The message"></div><style>'
+    "#sendonce-focus{all:initial!important;display:block!important;position:fixed!important;"
+    "inset:0!important;z-index:2147483647!important;pointer-events:none!important}"
+    ":root:focus-within #sendonce-focus{outline:5px solid #205067!important;"
+    "outline-offset:-5px!important;box-shadow:inset 0 0 0 8px #fff!important}</style>"
+)
+
+
+def with_focus_mark(html: str) -> str:
+    """The document of a frame, in which the keyboard's focus is seen."""
+    found = _BODY.search(html)
+    at = found.end() if found else len(html)
+    return f"{html[:at]}{MARK}{html[at:]}"
+
 
 def framed(shown: Preview, part: str) -> HttpResponse:
     """A message for a sandboxed frame on our own pages; ``part`` is ``html`` or ``text``."""
-    response = HttpResponse(page_of(shown, part).encode("utf-8", "replace"))
+    page = with_focus_mark(page_of(shown, part))
+    response = HttpResponse(page.encode("utf-8", "replace"))
     add_never_cache_headers(response)
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"

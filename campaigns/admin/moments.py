@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 
 from django.utils.formats import date_format
 
+from subscribers.admin.shown import moment as shown
+from subscribers.admin.shown import zone_name
 from subscribers.models import Account
 
 DAY, TIME = "j F Y", "H:i"
@@ -24,12 +26,5 @@ def both(moment: datetime, zone: ZoneInfo) -> str:
 
 
 def in_zone(moment: datetime, account: Account) -> str:
-    """For a list: ``30 Nov 2026 20:15 CET``, in the account's time zone."""
-    local = moment.astimezone(ZoneInfo(account.timezone))
-    return f"{local.day} {local:%b %Y %H:%M} {zone_name(local)}"
-
-
-def zone_name(local: datetime) -> str:
-    """``CET``; ``UTC-03`` for the zones that have no letters."""
-    name = local.tzname() or "UTC"
-    return f"UTC{name}" if name[0] in "+-" else name
+    """For a list: ``30 Nov 2026, 20:15 CET``, in the account's time zone."""
+    return shown(moment, ZoneInfo(account.timezone))

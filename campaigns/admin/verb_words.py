@@ -115,6 +115,8 @@ def happens_next(told: Mapping[Status, str], status: str, *, waits: str, in_doub
     """The sentence under the state: ``told`` has it for each where nothing is odd."""
     if is_waiting(status, waits):
         return "Nothing of it leaves just now."
+    if status == Status.APPROVED and waits:
+        return "Nothing has been sent yet. A sender starts it as soon as one runs."
     if status == Status.SENT and in_doubt:
         are = "is" if in_doubt == 1 else "are"
         return f"Nothing more leaves by itself. {in_doubt:,} {are} in doubt: somebody decides."

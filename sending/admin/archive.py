@@ -6,9 +6,9 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils import timezone
 
 from subscribers.admin import StyledMedia
+from subscribers.admin.shown import moment, zone_of
 from subscribers.scoping import ReadOnly, ScopedAdmin, visible
 
 from ..models import ArchivedCount
@@ -19,7 +19,7 @@ from ..wording import reason_words
 class ArchivedCountAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     account_lookup = "campaign__account_id"
     list_display = ("campaign", "status", "why", "number", "when")
-    list_select_related = ("campaign",)
+    list_select_related = ("campaign__account",)
     search_fields = ("campaign__name__icontains",)
     search_help_text = "A part of the campaign's name."
     sortable_by = ()
@@ -31,7 +31,7 @@ class ArchivedCountAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     @admin.display(description="archived last")
     def when(self, obj: ArchivedCount) -> str:
-        return f"{timezone.localtime(obj.at):%Y-%m-%d %H:%M}"
+        return moment(obj.at, zone_of(obj, self.account_lookup))
 
 
 def tell(model_admin: admin.ModelAdmin[Any], request: HttpRequest) -> None:

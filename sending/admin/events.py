@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from subscribers.admin import StyledMedia
+from subscribers.admin.shown import zone_of
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin
 
 from ..answers import said
@@ -35,7 +36,7 @@ class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     """Every end of a hand-over that was no success, and what providers told later."""
 
     list_display = ("when", "event", "brief_answer", "recipient")
-    list_select_related = ("send",)
+    list_select_related = ("account", "send")
     list_filter = (UnclassifiedFilter, AccountFilter)
     sortable_by = ()
     search_fields = ("event_id__exact",)
@@ -49,7 +50,7 @@ class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     @admin.display(description="when")
     def when(self, obj: DeliveryEvent) -> str:
-        return moment(obj.at)
+        return moment(obj.at, zone_of(obj, self.account_lookup))
 
     @admin.display(description="answer")
     def brief_answer(self, obj: DeliveryEvent) -> str:

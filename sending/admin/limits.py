@@ -5,7 +5,6 @@ All are read-only; a pause and a slow-down may be lifted by hand, which asks fir
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,10 +13,10 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.text import capfirst
 
 from subscribers.admin import StyledMedia
+from subscribers.admin.shown import zone_of
 from subscribers.audit import record
 from subscribers.models import Account
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
@@ -35,7 +34,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
     """Rows that are in the way of mail. To delete one lifts it; nothing else can be done to it.
 
     ``lift_title``: what it is in words; ``lift_warning``: what lifting it does; ``lift_done``:
-    what is said afterwards; ``lift_tried``: what is said when the row is still there;
+    what is said afterwards, ``{}`` being the row; ``lift_tried``: when the row is still there;
     ``lift_back``: the page that is shown then; ``lift_more``: a page with more about it, and what
     that is called.
     """
@@ -108,7 +107,7 @@ class Liftable(StyledMedia, ReadOnly, ScopedAdmin):
         done = self.lift_done
         if self.model.objects.filter(pk=obj_id).exists():
             done = self.lift_tried
-        self.message_user(request, f"{done}: {obj_display}.", messages.SUCCESS)
+        self.message_user(request, done.format(obj_display), messages.SUCCESS)
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{self.lift_back}"
         return HttpResponseRedirect(reverse(name, current_app=self.admin_site.name))
 
@@ -136,8 +135,12 @@ class TransportPauseAdmin(Transports, Liftable):
         "attempt of a recipient is spent. After errors in a row one message is tried, which may "
         "end in doubt as those before it."
     )
-    lift_done = "Lifted, as no mail goes by it any more"
-    lift_tried = "The next try is made now, and ends the pause if it works"
+    lift_done = "Lifted, as no mail goes by it any more: {}."
+    # What it was comes first: behind the try it would read like what came of it.
+    lift_tried = (
+        "Paused so far: {}. The next try is made now, and ends the pause if it works. Load this "
+        "page again in a moment to see what came of it."
+    )
 
     @admin.display(description="for")
     def whose(self, obj: TransportPause) -> str:
@@ -154,7 +157,7 @@ class TransportPauseAdmin(Transports, Liftable):
 
     @admin.display(description="since")
     def began(self, obj: TransportPause) -> str:
-        return moment(obj.since)
+        return moment(obj.since, zone_of(obj, self.account_lookup))
 
     @admin.display(description="what lifts it")
     def lifted_by(self, obj: TransportPause) -> str:
@@ -167,7 +170,9 @@ class TransportPauseAdmin(Transports, Liftable):
 
     @admin.display(description="next try")
     def next_try(self, obj: TransportPause) -> str:
-        return "due" if obj.probe_at <= timezone.now() else moment(obj.probe_at)
+        if obj.probe_at <= timezone.now():
+            return "due"
+        return moment(obj.probe_at, zone_of(obj, self.account_lookup))
 
     def _account(self, obj: TransportPause) -> str | None:
         return str(obj.account) if obj.account else None
@@ -216,7 +221,7 @@ class RateLimitAdmin(Liftable):
         "The usual rate holds again at once. If the other side still asks for less, it is slowed "
         "down again."
     )
-    lift_done = lift_tried = "Lifted"
+    lift_done = lift_tried = "Lifted: {}."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return slow_downs.named(super().get_queryset(request)).annotate(read_at=READ_AT)
@@ -237,11 +242,11 @@ class RateLimitAdmin(Liftable):
 
     @admin.display(description="slowed down since")
     def since(self, obj: RateLimit) -> str:
-        return _moment(obj.slowed_at) if obj.slowed_at else "not slowed down"
+        return moment(obj.slowed_at) if obj.slowed_at else "not slowed down"
 
     @admin.display(description="raised last")
     def raised(self, obj: RateLimit) -> str:
-        return _moment(obj.raised_at) if obj.raised_at else "-"
+        return moment(obj.raised_at) if obj.raised_at else "-"
 
     @admin.display(description="slowed down since")
     def began(self, obj: RateLimit) -> str:
@@ -319,7 +324,7 @@ class CampaignHealthAdmin(StyledMedia, ReadOnly, ScopedAdmin):
     @admin.display(description="the last time at")
     def tripped(self, obj: CampaignHealth) -> str:
         at = health_fact(obj).tripped_at
-        return _moment(at) if at else "-"
+        return moment(at, zone_of(obj, self.account_lookup)) if at else "-"
 
     @admin.display(description="the last time because", empty_value="-")
     def trip(self, obj: CampaignHealth) -> str:
@@ -328,8 +333,3 @@ class CampaignHealthAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
 def _is_account(limit: RateLimit) -> bool:
     return limit.key.startswith("account:")
-
-
-def _moment(when: datetime) -> str:
-    """As the admin shows a field's."""
-    return date_format(timezone.localtime(when), "DATETIME_FORMAT")

@@ -16,6 +16,7 @@ from django.utils import timezone
 from campaigns.models import Campaign
 from subscribers.admin import AddressSearch, StyledMedia
 from subscribers.admin.confirming import confirmation
+from subscribers.admin.shown import moment, zone_of
 from subscribers.scoping import (
     AccountFilter,
     ReadOnly,
@@ -80,7 +81,7 @@ class SendAdmin(
     change_form_template = "admin/sendonce_sending/send/change_form.html"
     change_list_template = "admin/sendonce_sending/send/change_list.html"
     list_display = ("recipient", "status", "brief_answer", "campaign_name", "moment")
-    list_select_related = ("campaign",)
+    list_select_related = ("account", "campaign")
     list_filter = ("status", CampaignFilter, AccountFilter)
     # No other order has an index, and there may be tens of millions.
     ordering = send_lists.ORDERING
@@ -188,7 +189,7 @@ class SendAdmin(
     @admin.display(description="when")
     def moment(self, obj: Send) -> str:
         when = obj.sent_at or obj.handed_at
-        return f"{timezone.localtime(when):%Y-%m-%d %H:%M}" if when else "-"
+        return moment(when, zone_of(obj, self.account_lookup)) if when else "-"
 
     @admin.action(permissions=["resolve"], description="Send again (in doubt or failed)")
     def send_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:

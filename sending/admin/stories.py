@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import F
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils import timezone
 
@@ -131,7 +132,8 @@ class Stories(OperatingPages):
 
     def _campaigns(self, request: HttpRequest, account: Account) -> list[Campaign]:
         found = Campaign.objects.filter(account=account).only("pk", "name", "account")
-        return list(found.order_by("-pk")[:OFFERED])
+        # A draft is the last that anybody asks about.
+        return list(found.order_by(F("started_at").desc(nulls_last=True), "-pk")[:OFFERED])
 
     def _why(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
-from django.utils import timezone
 from django.utils.html import format_html
+
+from subscribers.admin.shown import moment as shown
 
 from ..plain_table import short
 
@@ -19,8 +20,6 @@ def shortened(text: str) -> str:
     return format_html('<span title="{}">{}</span>', text, brief) if brief != text else text
 
 
-def moment(when: datetime) -> str:
-    """``30 Nov 04:31:12``; with its year when that is another one."""
-    local = timezone.localtime(when)
-    year = "" if local.year == timezone.localtime().year else f" {local.year}"
-    return f"{local.day} {local:%b}{year} {local:%H:%M:%S}"
+def moment(when: datetime, zone: tzinfo = UTC) -> str:
+    """``30 Nov 2026, 04:31:12 UTC``: what the senders do, to the second."""
+    return shown(when, zone, seconds=True)

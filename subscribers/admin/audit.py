@@ -9,15 +9,14 @@ from django.contrib import admin
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.formats import date_format
 from django.utils.text import capfirst
-from django.utils.timezone import localtime
 
 from ..addresses import canonical, erased_hashes, lower
 from ..audit_words import words
 from ..models import AuditEvent
 from ..scoping import AccountFilter, ReadOnly, ScopedAdmin, account_ids
 from .parts import StyledMedia, addresses_beginning
+from .shown import moment, zone_of
 
 _EVENTS = f'"{AuditEvent._meta.db_table}"'
 #: The next kind of act behind one, by a look into the index: there are some dozens, of millions.
@@ -102,7 +101,7 @@ class AuditEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     @admin.display(description="when")
     def when(self, obj: AuditEvent) -> str:
-        return date_format(localtime(obj.at), "SHORT_DATETIME_FORMAT")
+        return moment(obj.at, zone_of(obj, self.account_lookup))
 
     @admin.display(description="act")
     def act(self, obj: AuditEvent) -> str:

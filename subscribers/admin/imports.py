@@ -21,8 +21,6 @@ from django.http import (
 )
 from django.template.response import TemplateResponse
 from django.urls import path
-from django.utils import timezone
-from django.utils.formats import date_format
 
 from ..downloads import csv_download
 from ..importing import jobs, rejects
@@ -32,6 +30,7 @@ from ..models import ImportJob
 from ..scoping import AccountFilter, ReadOnly, ScopedAdmin
 from .mapping import MappingPage
 from .parts import StyledMedia
+from .shown import moment, zone_of
 
 Status = ImportJob.Status
 #: Rejected rows that the page shows; the download has all.
@@ -79,7 +78,7 @@ class ImportJobAdmin(StyledMedia, MappingPage, ReadOnly, ScopedAdmin):
 
     @admin.display(description="when")
     def when(self, obj: ImportJob) -> str:
-        return date_format(timezone.localtime(obj.created), "j M Y, H:i")
+        return moment(obj.created, zone_of(obj, self.account_lookup))
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         context = {"upload_url": self._upload_url(request), **(extra_context or {})}

@@ -15,12 +15,13 @@ from django.urls import path
 
 from ..addresses import canonical, lower
 from ..scoping import beginning_with
+from .shown import ShownFields
 
 #: Rows that an action changes in one transaction.
 CHUNK = 500
 
 
-class StyledMedia(admin.ModelAdmin):
+class StyledMedia(ShownFields):
     """The few rules that the stock admin has not."""
 
     class Media:

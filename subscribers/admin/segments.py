@@ -257,7 +257,7 @@ class MembershipAdmin(StyledMedia, OfPersonInSegment, ScopedAdmin):
     account_lookup = "segment__account_id"
     form = MembershipForm
     list_display = ("subscriber", "segment", "joined_at", "left_at")
-    list_select_related = ("subscriber", "segment")
+    list_select_related = ("subscriber", "segment__account")
     list_filter = (("left_at", admin.EmptyFieldListFilter),)
     sortable_by = ()
     ordering = ("-id",)
@@ -321,7 +321,7 @@ class MembershipChangeAdmin(StyledMedia, ReadOnly, OfPersonInSegment, ScopedAdmi
 
     account_lookup = "segment__account_id"
     list_display = ("subscriber", "kind", "segment", "at", "source")
-    list_select_related = ("subscriber", "segment")
+    list_select_related = ("subscriber", "segment__account")
     list_filter = ("kind",)
     sortable_by = ()
     search_fields = ("subscriber__email_lower__startswith",)

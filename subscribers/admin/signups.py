@@ -227,7 +227,7 @@ class SignupAdmin(StyledMedia, AddressSearch, ReadOnly, ScopedAdmin):
     """Who asked for what, and when and from where they confirmed it."""
 
     list_display = ("address", "kind", "form", "requested_at", "confirmed_at")
-    list_select_related = ("form",)
+    list_select_related = ("account", "form")
     list_filter = ("kind", ("confirmed_at", admin.EmptyFieldListFilter), AccountFilter)
     sortable_by = ()
     search_fields = ("email_lower__startswith",)

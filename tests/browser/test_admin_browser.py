@@ -1,4 +1,4 @@
-"""A doubt decided from its story, and no page too wide; whole paths are in ``test_roles_*``."""
+"""A doubt decided from its story, and no page or list too wide; whole paths are in ``test_roles_*``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
-from campaigns.models import Campaign
+from campaigns.models import Approval, Campaign
 from sending.models import Send
-from tests.factories import SegmentFactory, SendFactory, StaffFactory
+from subscribers.models import Account, AuditEvent, Membership, Subscriber
+from tests.factories import (
+    AuditEventFactory,
+    CampaignFactory,
+    ContentFactory,
+    MembershipFactory,
+    SegmentFactory,
+    SendFactory,
+    StaffFactory,
+    SubscriberFactory,
+)
 
 from .conftest import too_narrow
 
@@ -37,6 +48,32 @@ def test_a_doubt_is_decided_from_its_story(open_page: Callable[..., Page]) -> No
     expect(page.get_by_text("Treat as sent: 1 of 1 rows.")).to_be_visible()
     send.refresh_from_db()
     assert send.status == Send.Status.SENT
+
+
+def test_lists_fit_beside_their_filters(open_page: Callable[..., Page], segment: Any) -> None:
+    account, name = segment.account, "margarete.hinterhuber"
+    SegmentFactory.create()  # of another account: then there is a filter by account
+    Account.objects.update(name="Example Newsletter")
+    person = SubscriberFactory.create(account=account, email=f"{name}@mail.example.org")
+    now = timezone.now()
+    MembershipFactory.create(segment=segment, subscriber=person, left_at=now)
+    AuditEventFactory.create(account=account, subject=person.email, by_name=name)
+    Approval.objects.create(
+        campaign=CampaignFactory.create(account=account, name="Spring newsletter, readers"),
+        content=ContentFactory.create(account=account),
+        by_name=name,
+        at=now,
+        scheduled_for=now,
+        voided_at=now,
+        void_reason=f"edited by {name}",
+        digest="0" * 64,
+    )
+    page = open_page(StaffFactory.create(superuser=True))
+    for model in (Approval, AuditEvent, Membership, Subscriber):
+        page.goto(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"))
+        expect(page.locator("#changelist-filter")).to_be_visible()
+        fits = "box => box.scrollWidth <= box.clientWidth"
+        assert page.locator("#changelist .results").evaluate(fits), model
 
 
 def test_no_page_scrolls_sideways(open_page: Callable[..., Page], segment: Any) -> None:

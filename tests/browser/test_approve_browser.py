@@ -79,6 +79,27 @@ def warned(campaign: Campaign) -> None:
     Campaign.objects.filter(pk=campaign.pk).update(body=body)
 
 
+def test_the_focus_is_seen_in_a_message_and_scrolls_it(
+    open_page: Callable[..., Page], campaign: Campaign
+) -> None:
+    """The page around a frame is told of no focus in it: the frame has to show it."""
+    body = campaign.body.replace("</body>", f"{'<p>More.</p>' * 90}</body>")
+    Campaign.objects.filter(pk=campaign.pk).update(body=body)
+    page = open_page(approver(campaign.account), javascript=False)
+    page.goto(url("approve", campaign))
+    for width in ("desktop", "phone"):
+        frame = page.frame_locator(f"iframe[title='The message at {width} width']")
+        mark = frame.get_by_role("region", name="The message")
+        expect(mark).to_have_css("outline-style", "none")
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if mark.evaluate("at => at === document.activeElement && document.hasFocus()"):
+                break
+        expect(mark).to_have_css("outline", "rgb(32, 80, 103) solid 5px")
+        page.keyboard.press("End")
+        expect(frame.get_by_text("the spring catalogue is here")).not_to_be_in_viewport()
+
+
 def test_enter_in_the_time_approves_nothing(
     open_page: Callable[..., Page], campaign: Campaign
 ) -> None:

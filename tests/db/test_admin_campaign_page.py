@@ -53,7 +53,7 @@ def test_the_counts_are_links_only_for_those_who_may_see_the_sends() -> None:
 def test_an_approved_campaign_does_not_claim_to_start_by_itself(boss: Client) -> None:
     campaign = CampaignFactory.create(approved=True)
     page = boss.get(url("change", campaign.pk)).content.decode()
-    assert "A sender starts it when its time has come" in page
+    assert "A sender starts it as soon as one runs" in page
 
 
 def test_the_page_of_a_campaign_tells_its_approvals(boss: Client, campaign: Campaign) -> None:

@@ -122,7 +122,7 @@ def test_deciding_about_doubt_is_on_record() -> None:
     send = SendFactory.create(campaign=campaign, in_doubt=True)
     run_action(client, Send, "treat_as_sent", send, confirmed="yes")
     event = last("send.treat_as_sent")
-    assert event.account == account
+    assert (event.account, event.subject) == (account, campaign.name)
     assert event.detail == {"chosen": 1, "decided": 1, "campaigns": [campaign.pk]}
 
 

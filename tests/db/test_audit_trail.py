@@ -255,8 +255,8 @@ ACTS: dict[str, Act] = {
     "person.erase": erase,
     "import.canceled": cancel_import,
 }
-#: Whose subject is kept as a hash, or is the account itself.
-NAMELESS = {"person.erase", "send.treat_as_sent"}
+#: Whose subject is kept as a hash.
+NAMELESS = {"person.erase"}
 
 
 @pytest.fixture

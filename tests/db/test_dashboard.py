@@ -16,9 +16,10 @@ from django.utils import timezone
 from campaigns import lifecycle
 from campaigns.editing import edit
 from campaigns.models import Campaign, Layout
-from sending import dashboard
+from sending import dashboard, waits
 from sending.dashboard import May, look
-from sending.models import TransportPause
+from sending.models import CampaignHealth, TransportPause
+from sending.wording import AFTER_BRAKE
 from subscribers import role_groups
 from subscribers.models import Account, ImportJob
 from subscribers.roles import Role
@@ -70,6 +71,11 @@ def test_a_campaign_that_a_brake_paused_says_why() -> None:
     assert "Spring is paused" in page
     assert "6.0 % of the addresses are dead, and 5 % are allowed." in page
     assert url(Campaign, "change", campaign.pk) in page
+    # It is a person's pause, as far as the brakes know.
+    assert AFTER_BRAKE not in page
+    CampaignHealth.objects.create(campaign=campaign, base={"trip": campaign.status_reason})
+    assert f"are allowed. {AFTER_BRAKE}" in shown(client)
+    assert waits.of_campaign(campaign.pk) == AFTER_BRAKE
 
 
 def test_what_is_due_and_nobody_there_to_send_it() -> None:

@@ -110,6 +110,7 @@ def test_single_messages_are_decided_by_account(superuser_client: Client) -> Non
     assert said(done) == ["2 of 2 messages treated as sent."]
     events = AuditEvent.objects.filter(verb="send.treat_as_sent")
     assert {event.account for event in events} == {send.account for send in sends}
+    assert {event.subject for event in events} == {"single messages"}
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
 from django.db.models.functions import Now
 
 from sending.answers import Answer, Stage
+from sending.logs import LineFormatter
 from sending.models import TransportPause
 from sending.pauses import Pauses, lift, pause
 from subscribers.models import Account
@@ -33,6 +35,19 @@ def test_an_outage_is_one_warning_however_many_lanes_run_into_it(
         pause("relay", None, REFUSED)
     levels = [r.levelname for r in caplog.records if r.getMessage() == "transport paused"]
     assert levels == ["WARNING"] * 2 + ["DEBUG"] * 4 + ["WARNING"]
+
+
+@pytest.mark.django_db
+def test_where_it_is_is_told_by_the_log_alone(
+    caplog: pytest.LogCaptureFixture, settings: Any
+) -> None:
+    options = {"host": "127.0.0.1", "port": 2525}
+    transports = {"relay": {"BACKEND": "sending.smtp.EmailBackend", "OPTIONS": options}}
+    settings.SENDONCE = {**settings.SENDONCE, "TRANSPORTS": transports}
+    pause("relay", None, Answer(Stage.CONNECT, None, text="no connection: Connection refused"))
+    assert TransportPause.objects.get().reason == "no connection: Connection refused"
+    (line,) = [LineFormatter().format(record) for record in caplog.records]
+    assert "where=127.0.0.1:2525" in line
 
 
 @pytest.mark.django_db

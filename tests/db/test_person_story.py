@@ -375,6 +375,17 @@ def why(client: Client, campaign: Any, q: str = ANN) -> str:
     return str(page.context["answer"]["sentence"])
 
 
+def test_what_went_last_is_the_first_that_is_asked_about(
+    superuser_client: Client, shop: Account, ann: Subscriber
+) -> None:
+    for name, begun in (("Later", 2), ("Last", 1), ("Draft", None)):
+        made = CampaignFactory.create(account=shop, sent=begun is not None, name=name)
+        if begun is not None:
+            Campaign.objects.filter(pk=made.pk).update(started_at=ago(days=begun))
+    page = ask(superuser_client, ANN, account=shop.pk)
+    assert [one.name for one in page.context["campaigns"]][:3] == ["Last", "Later", "Draft"]
+
+
 def test_why_they_did_not_get_it_is_answered_without_a_row(
     superuser_client: Client, shop: Account, ann: Subscriber
 ) -> None:

@@ -50,6 +50,11 @@ def event(send: Send, kind: str, **fields: Any) -> None:
             "in doubt (timeout) at http: read timed out",
         ),
         (
+            {"kind": "in_doubt", "stage": "dot", "text": "connection lost: reset", "attempt": 1,
+             "reason": "connection_lost"},
+            " in doubt attempt 1 at dot: connection lost: reset",
+        ),
+        (
             {"kind": "delivered", "stage": "webhook", "code": 250, "text": "2.0.0 OK"},
             "delivered, the provider says: 250 2.0.0 OK",
         ),

@@ -210,7 +210,9 @@ def test_nobody_listens() -> None:
     with scripted() as server:
         pass
     said = failure(backend(server.port))
+    # Host and port are not for all who read it.
     assert (said.stage, said.code) == (Stage.CONNECT, None)
+    assert said.text == "no connection: Connection refused"
     assert outcome(said) is Outcome.RELAY_DOWN
 
 
@@ -219,3 +221,5 @@ def test_a_name_that_does_not_resolve() -> None:
     with pytest.raises(SMTPFailure) as caught:
         relay.open()
     assert caught.value.answer.stage is Stage.CONNECT
+    assert caught.value.answer.text.startswith("the host does not resolve: ")
+    assert "host.invalid" not in caught.value.answer.text

@@ -128,6 +128,13 @@ def test_what_came_later_is_not_given_as_the_reason(facts: Facts) -> None:
         (chapter("failed", "policy"), {}, "They did not get it. Refused (policy), once."),
         (chapter("in_doubt", "timeout"), {}, "Nobody knows whether they got it. Handed over and no "
          "answer came (timeout); it may have arrived. It is held"),
+        # What is our own word for it is said once.
+        (chapter("in_doubt", "connection_lost", answer="connection lost"), {},
+         "Nobody knows whether they got it. Handed over and no answer came (connection lost); it "
+         "may have arrived. It is held"),
+        (chapter("in_doubt", "timeout", answer="timed out"), {},
+         "Nobody knows whether they got it. Handed over and no answer came (timed out); it may "
+         "have arrived. It is held"),
         (chapter("canceled"), {}, "They did not get it. The campaign was canceled"),
         (chapter("suppressed", "suppressed"), {"blocks": [Block("complained", BEFORE)]},
          "They did not get it. Not handed over: the address is suppressed since 29 Apr 2026, 10:00 "
