@@ -1,4 +1,4 @@
-"""A doubt decided from its story, and no page or list too wide; whole paths are in ``test_roles_*``."""
+"""A doubt decided from its story, no page or list too wide; whole paths: ``test_roles_*``."""
 
 from __future__ import annotations
 

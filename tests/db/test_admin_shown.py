@@ -17,6 +17,7 @@ from tests.db.admin_pages import member_client, url
 from tests.factories import (
     ContentFactory,
     ImageFactory,
+    MembershipFactory,
     SendFactory,
     StaffFactory,
     SubscriberFactory,
@@ -34,6 +35,7 @@ def send() -> Any:
     Send.objects.update(sent_at=AT, handed_at=AT)
     account, campaign = made.account, made.campaign
     Subscriber.objects.update(created=AT, timezone="Europe/Paris")
+    MembershipFactory.create(subscriber=made.subscriber, segment__account=account)
     Membership.objects.update(joined_at=AT)
     content = ContentFactory.create(account=account)
     Content.objects.update(created=AT)
@@ -61,7 +63,7 @@ def send() -> Any:
 def test_moments_are_in_the_zone_of_the_account(
     superuser_client: Client, send: Send, model: type[Any]
 ) -> None:
-    row = model._default_manager.get()
+    row = model._default_manager.latest("pk")
     for page in (url(model, "changelist"), url(model, "change", row.pk)):
         assert IN_TOKYO in superuser_client.get(page).content.decode()
 
@@ -94,3 +96,12 @@ def test_no_excluded_segment_is_said(superuser_client: Client, send: Send) -> No
     page = superuser_client.get(url(Campaign, "change", send.campaign_id)).content.decode()
     row = page.partition("field-exclude_segments")[2]
     assert '<div class="readonly">-</div>' in row[:600]
+
+
+@pytest.mark.parametrize(("status", "is_said"), [("sending", False), ("paused", True)])
+def test_the_reason_of_a_pause_is_not_that_of_sending(
+    superuser_client: Client, send: Send, status: str, is_said: bool
+) -> None:
+    Campaign.objects.update(status=status, status_reason="by ann")
+    page = superuser_client.get(url(Campaign, "change", send.campaign_id)).content.decode()
+    assert ("Reason: by ann." in page) is is_said
