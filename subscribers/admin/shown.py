@@ -72,7 +72,9 @@ class ShownFields(admin.ModelAdmin):
     def _show(self, request: HttpRequest, form: Any, model: type[Model], zone: tzinfo) -> None:
         """In place: who may edit what was decided before, so no field is lost from a form."""
         shown: dict[str, Any] = {}
-        is_fixed = not getattr(form, "has_change_permission", True)
+        # Of an inline: Django reads the same list for its rows and for one that is added.
+        may = (getattr(form, f"has_{act}_permission", True) for act in ("change", "add"))
+        is_fixed = not any(may)
         for name in _names(form.fieldsets):
             if not (is_fixed or name in form.readonly_fields):
                 continue

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from campaigns.models import Approval, Campaign, Content, Image
+from campaigns.models import Approval, Campaign, Image
 from sending.models import Send
 from subscribers.models import AuditEvent, Membership, Subscriber
 from tests.db.admin_pages import member_client, url
@@ -38,7 +38,6 @@ def send() -> Any:
     MembershipFactory.create(subscriber=made.subscriber, segment__account=account)
     Membership.objects.update(joined_at=AT)
     content = ContentFactory.create(account=account)
-    Content.objects.update(created=AT)
     ImageFactory.create(account=account)
     Image.objects.update(created=AT)
     AuditEvent.objects.create(account=account, verb="segment.add", by_name="ann", at=AT)
@@ -57,7 +56,7 @@ def send() -> Any:
 
 @pytest.mark.parametrize(
     "model",
-    [AuditEvent, Approval, Content, Image, Membership, Send, Subscriber],
+    [AuditEvent, Approval, Image, Membership, Send, Subscriber],
     ids=lambda m: m.__name__,
 )
 def test_moments_are_in_the_zone_of_the_account(
