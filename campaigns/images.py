@@ -52,6 +52,8 @@ LIMITS = (
 _KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: Wider than a message usually is, a picture is shown as wide as this. Pixels.
 SHOWN_WIDTH = 600
+#: Campaigns that a refusal names.
+NAMED = 10
 
 
 class ImageRefused(ValueError):
@@ -74,7 +76,9 @@ class ImageInUse(CampaignError):
     """Campaigns that are about to leave, or leaving, show the picture."""
 
     def __init__(self, names: list[str]) -> None:
-        named = ", ".join(f"\u201c{name}\u201d" for name in names)
+        named = ", ".join(f"\u201c{name}\u201d" for name in names[:NAMED])
+        if len(names) > NAMED:
+            named += f" and {len(names) - NAMED:,} more"
         super().__init__(
             f"cannot delete: {named} show it and have yet to be sent; withdraw or cancel them first"
         )
@@ -213,7 +217,7 @@ def leaving_with(image: Image) -> list[str]:
         status__in=(status.APPROVED, status.SENDING, status.PAUSED),
         content__html__contains=str(image.key),
     )
-    return list(rows.order_by("pk").values_list("name", flat=True)[:10])
+    return list(rows.order_by("pk").values_list("name", flat=True))
 
 
 def hold(html: str) -> list[str]:

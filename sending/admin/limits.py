@@ -135,7 +135,8 @@ class TransportPauseAdmin(Transports, Liftable):
         "attempt of a recipient is spent. After errors in a row one message is tried, which may "
         "end in doubt as those before it."
     )
-    lift_done = "Lifted, as no mail goes by it any more: {}."
+    # By somebody else meanwhile, or because no mail goes by it any more.
+    lift_done = "The pause is over: {}."
     # What it was comes first: behind the try it would read like what came of it.
     lift_tried = (
         "Paused so far: {}. The next try is made now, and ends the pause if it works. Load this "

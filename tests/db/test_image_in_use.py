@@ -66,6 +66,11 @@ def test_what_shows_a_picture_that_is_no_more_is_not_approved() -> None:
     assert lifecycle.approve(stored(other), by=StaffFactory.create()).content is not None
 
 
+def test_a_refusal_names_ten_campaigns_and_says_how_many_more() -> None:
+    assert "\u201cNo 9\u201d and 2 more show it" in str(ImageInUse([f"No {n}" for n in range(12)]))
+    assert "more" not in str(ImageInUse([f"No {n}" for n in range(10)]))
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_picture_is_not_deleted_while_an_approval_takes_it(
     monkeypatch: pytest.MonkeyPatch,

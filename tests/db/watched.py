@@ -45,3 +45,10 @@ def viewer(account: Account | None, *codenames: str) -> Client:
     client = Client()
     client.force_login(user)
     return client
+
+
+def shown(client: Client) -> str:
+    """The front page, its white space folded."""
+    answer = client.get("/admin/")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
