@@ -39,6 +39,8 @@ from .harness.sink import Sink
 #: Messages of a peer's round: at most, and without a trial.
 MOST, FEW = 5_000, 300
 PEOPLE = 50_000
+#: The option of the SMTP backend for a relay that is known to go along with it.
+NEARBY = "back_to_back=true"
 GUARANTEE = (
     "nobody gets it twice, nobody is dropped; at most lanes x lot rows of a process are in doubt, "
     "shown as such"
@@ -54,7 +56,7 @@ def main() -> None:
     parser.add_argument("--lot", type=command_line.count, default=20)
     parser.add_argument(
         "--also",
-        default="4x100",
+        default="2x200",
         metavar="LANESxLOT",
         help="a second setting of ours in the same rounds, for a relay nearby; '': none",
     )
@@ -116,9 +118,9 @@ def run(options: argparse.Namespace, names: Sequence[str], server: Cluster, rela
         print(f"{name} to {CEILING}: {drain:.3f}; with start-up {with_start:.3f}")
     best = max(ours, key=lambda one: drains[one.name])
     with_start = contest.ratio_of(found, best.name, CEILING, with_start=True)
-    how = f"{' '.join(best.options)}; with start-up {with_start:.3f}"
+    how = f"{best.setting()}; with start-up {with_start:.3f}"
     how += "".join(
-        f"; {drains[one.name]:.3f} with {' '.join(one.options)}" for one in ours if one is not best
+        f"; {drains[one.name]:.3f} with {one.setting()}" for one in ours if one is not best
     )
     figures.tell("drain", drains[best.name], how, extent)
 
@@ -126,7 +128,7 @@ def run(options: argparse.Namespace, names: Sequence[str], server: Cluster, rela
     cpu = table.median(r.cpu for r in found[best.name])
     against = f"{cpu * 1e6:.0f} us a message against {building * 1e6:.0f} us of Django's building"
     print(f"CPU: {against}")
-    figures.tell("cpu", cpu / building, f"{against}; {' '.join(best.options)}", extent)
+    figures.tell("cpu", cpu / building, f"{against}; {best.setting()}", extent)
 
     for peer in others:
         times = contest.ratio_of(found, best.name, peer.name)
@@ -147,9 +149,10 @@ def sendonce(options: argparse.Namespace, server: Cluster, relay: Sink) -> Sendo
 
 
 def another(first: Sendonce, options: argparse.Namespace, lanes: int, lot: int) -> Sendonce:
-    """The same campaign, drained at another setting."""
+    """The same campaign, drained at the setting for a relay nearby that is one's own."""
     shape = shaped(options.processes, lanes, lot)
-    return dataclasses.replace(first, options=shape, name=f"{SENDONCE} {lanes}x{lot}")
+    name = f"{SENDONCE} {lanes}x{lot}"
+    return dataclasses.replace(first, options=shape, name=name, relay_options=NEARBY)
 
 
 def shaped(processes: int, lanes: int, lot: int) -> list[str]:
@@ -179,7 +182,7 @@ def words(ours: Sequence[Sendonce], others: Sequence[Peer]) -> dict[str, dict[st
     return {
         "setting": {
             CEILING: "-d -s 20 -l 6000",
-            **{one.name: " ".join(one.options) for one in ours},
+            **{one.name: one.setting() for one in ours},
             **{peer.name: contestants.told(peer.setting) for peer in others},
         },
         "version": {peer.name: peer.version for peer in others},

@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 TEXT_LIMIT = 500
 
@@ -96,8 +97,7 @@ class Verdict:
         return refused and self.reason in _BRAKING
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What came back for one message.
 
     ``code`` is None when no valid reply came. ``enhanced`` is "" if there was none. ``text`` is
@@ -129,7 +129,7 @@ def answer(
         code=code,
         enhanced=parse_enhanced(clean) if enhanced is None else enhanced,
         text=clean,
-        message_id=clean_text(message_id, limit=255),
+        message_id=clean_text(message_id, limit=255) if message_id else "",
         retry_after=retry_after,
     )
 
@@ -150,11 +150,13 @@ def unnamed(text: str, address: str | None) -> str:
 
 def unnamed_answer(said: Answer, address: str | None) -> Answer:
     """``said`` with its text ``unnamed``."""
-    return replace(said, text=unnamed(said.text, address))
+    return said._replace(text=unnamed(said.text, address))
 
 
 def clean_text(text: str | bytes | None, limit: int = TEXT_LIMIT) -> str:
     """``text`` decoded, without control characters, NUL or lone surrogates, on one line."""
+    if type(text) is bytes and len(text) <= limit and text.isascii():  # as nearly all replies are
+        text = text.decode("ascii")
     if text is None:
         return ""
     if isinstance(text, (bytes, bytearray)):  # a union takes five times as long

@@ -22,10 +22,9 @@ from .messages import (
     Envelope,
     MessageError,
     assembled,
-    boundary,
     build_message,
     header_date,
-    message_id,
+    own_names,
 )
 from .smtp_envelope import mailbox
 from .text_parts import PartEncoder
@@ -123,15 +122,16 @@ class CompiledMessage:
         subject = one_line(self._subject.render(context))
         written = (part.written(context) for part in self._parts)
         parts = [part for part in written if part is not None]
+        message_id, mark = own_names(self._namespace, job_id, self._from_email)
         own = {
             "To": h.wire_address(to),
             "Subject": h.unstructured("Subject", subject),
             "Date": header_date(date),
-            "Message-ID": message_id(self._namespace, job_id, self._from_email),
+            "Message-ID": message_id,
         }
         if self._is_bulk:
             own["List-Unsubscribe"] = h.uri("List-Unsubscribe", unsubscribe_url)
-        return assembled(self._head % own, boundary(self._namespace, job_id), parts)
+        return assembled(self._head % own, mark, parts)
 
 
 def _part(subtype: str, template: Compiled) -> _Part:

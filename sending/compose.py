@@ -19,6 +19,7 @@ from .compiled import CompiledMessage
 from .installation import namespace
 from .messages import Envelope, SendMessage, build_message
 from .queue import Claimed
+from .smtp_envelope import mailbox
 from .smtp_message import message_bytes
 from .transports import Prepared, Transport
 
@@ -109,7 +110,7 @@ class Composer:
             message = self._compose(row, content, renderer, name, made_of)
             if over.takes_bytes:
                 sender, data = message_bytes(message)
-                return Prepared(sender, row.email, data, stuffed=True)
+                return Prepared(sender, mailbox(row.email), data, stuffed=True)
             over.prepare(
                 message,
                 job_id=row.job_id,
@@ -139,7 +140,7 @@ class Composer:
             context=context,
             unsubscribe_url=leave,
         )
-        return Prepared(compiled.envelope_from, row.email, data, stuffed=True)
+        return Prepared(compiled.envelope_from, mailbox(row.email), data, stuffed=True)
 
     def _made_of(self, row: Claimed, content: Content) -> dict[str, Any]:
         """All that goes into the message beside the content: plain data."""

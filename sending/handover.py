@@ -105,7 +105,7 @@ def hand_over(
                 "ids": ids,
                 "tokens": array(r.token for r in lot),
                 "hashes": array(",".join(keyed) for keyed in hashes),
-                "frozen": array(_frozen(r) if window > 0 else None for r in lot),
+                "frozen": array(map(_frozen, lot) if window > 0 else [None] * len(lot)),
                 "lease": lease,
                 "via": via,
                 "window": window,

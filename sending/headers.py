@@ -20,6 +20,11 @@ _ATEXT = r"-A-Za-z0-9!#$%&'*+/=?^_`{|}~"
 _PHRASE = re.compile(rf"[{_ATEXT}]+(?: [{_ATEXT}]+)*\Z")
 _ASCII_LOCAL = re.compile(rf"(?:[{_ATEXT}]+(?:\.[{_ATEXT}]+)*|\"(?:[ !#-\[\]-~]|\\[ -~])*\")\Z")
 _UTF8_LOCAL = re.compile(rf"[{_ATEXT}\u00a1-\U0010ffff]+(?:\.[{_ATEXT}\u00a1-\U0010ffff]+)*\Z")
+#: What nearly every address looks like, in one look: a part of what is good below.
+_PLAIN = re.compile(
+    rf"[{_ATEXT}]+(?:\.[{_ATEXT}]+)*@[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?"
+    rf"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?)*\Z"
+)
 _DOMAIN = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
     r"(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?)*\Z"
@@ -93,6 +98,8 @@ def encoded_words(text: str, taken: int) -> str:
 def wire_address(address: str) -> str:
     """A bare address as it stands in a header: the domain in ASCII (RFC 5891), the local part
     untouched, Unicode if it is (that needs SMTPUTF8). Raises ``MessageError``."""
+    if len(address) <= 254 and _PLAIN.match(address):
+        return address
     local, at, domain = address.rpartition("@")
     if not at or len(address.encode(errors="replace")) > 320:
         raise MessageError(f"{address[:100]!r} is not an e-mail address")

@@ -31,6 +31,8 @@ class Judge:
         trouble: it is retried a few times and then failed, or one address would pause everybody
         for ever."""
         verdict = classify(said.stage, said.code, said.enhanced, said.text)
+        if verdict.outcome is Outcome.SENT:
+            return verdict
         if self._is_failed_probe(alias, verdict, said):
             # The relay is out of order still: that spends no attempt of whom it was tried with.
             verdict = Verdict(Outcome.RELAY_DOWN, verdict.reason, known=verdict.known)

@@ -75,8 +75,11 @@ class OnWire:
                 continue
             with self.hand.lock:
                 lot.on_wire = lot.unstarted.pop(0)
+            # Permits are for a moment, and what came of this one may stop the next.
+            goes_on = lot.unstarted and lot.permitted_at is None
+            following = messages[lot.unstarted[0].id] if goes_on else None
             try:
-                said = session.send(messages[row.id])
+                said = session.send(messages[row.id], following)
             except NotOpen as ended:
                 with self.hand.lock:
                     lot.unstarted.insert(0, row)

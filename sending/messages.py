@@ -36,6 +36,7 @@ __all__ = [
     "build_message",
     "header_date",
     "message_id",
+    "own_names",
     "to_bytes",
 ]
 
@@ -66,7 +67,10 @@ def message_id(namespace: UUID, job_id: str, from_email: str) -> str:
 
     Raises ``MessageError`` when ``from_email`` is no address.
     """
-    name = _derived(namespace, job_id)
+    return _message_id(_derived(namespace, job_id), from_email)
+
+
+def _message_id(name: str, from_email: str) -> str:
     uuid = f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}"
     return f"<{uuid}@{_right_side(from_email)}>"
 
@@ -84,8 +88,15 @@ def header_date(moment: datetime) -> str:
 
 
 def boundary(namespace: UUID, job_id: str) -> str:
-    """What separates the parts: the same on every attempt."""
-    return f"=_{_derived(namespace, f'boundary:{job_id}')}"
+    """What separates the parts: the same on every attempt. No line of theirs is like it, since
+    ``=_`` is neither quoted-printable nor base64."""
+    return f"=_{_derived(namespace, job_id)}"
+
+
+def own_names(namespace: UUID, job_id: str, from_email: str) -> tuple[str, str]:
+    """``message_id`` and ``boundary`` at once."""
+    name = _derived(namespace, job_id)
+    return _message_id(name, from_email), f"=_{name}"
 
 
 def _derived(namespace: UUID, name: str) -> str:
@@ -321,7 +332,7 @@ def _content_type(subtype: str) -> str:
 def assembled(head: str, mark: str, parts: Sequence[tuple[str, str, Iterable[bytes]]]) -> bytes:
     """A message: its header lines (ending in line feeds, without MIME's), the boundary, and
     ``(subtype, transfer encoding, encoded lines)`` of one text part or more."""
-    start = f"{head}MIME-Version: 1.0\n".replace("\n", "\r\n").encode()
+    start = head.replace("\n", "\r\n").encode() + b"MIME-Version: 1.0\r\n"
     if len(parts) == 1:
         subtype, encoding, lines = parts[0]
         return b"".join((start, _part_head(subtype, encoding), *lines))

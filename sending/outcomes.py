@@ -111,6 +111,8 @@ def classify(
     ``code`` None means that no valid reply came. An unknown stage is taken for doubt, the only
     reading that can neither lose a message nor send it twice.
     """
+    if stage is Stage.DOT and type(code) is int and 200 <= code < 300:
+        return ACCEPTED  # most messages, most of the time: not a word has to be read
     if isinstance(stage, Stage):
         reached = stage
     else:
@@ -120,7 +122,7 @@ def classify(
             return Verdict(Outcome.IN_DOUBT, Reason.UNCLASSIFIED, known=False)
     number = _code(code)
     if number is not None and number < 300 and reached in _LAST:
-        return ACCEPTED  # most messages, most of the time: not a word has to be read
+        return ACCEPTED
     said = clean_text(text)
     status = _enhanced(enhanced) or _enhanced(parse_enhanced(said))
     if (early := _by_stage(reached, number, status, said)) is not None:

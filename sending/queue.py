@@ -154,14 +154,18 @@ def claim(
             )
             queued = cursor.fetchall()
     trusted = asked_at + lease - margin
-    others = [_row(r, trusted) for r in found]
-    fresh = [_row(r, trusted) for r in queued]
+    others, fresh = _rows(found, trusted), _rows(queued, trusted)
     if chosen and limit > 0:
         rotation.took(chosen, fresh, limit)
     return others + fresh
 
 
-def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
+def _rows(found: list[tuple[Any, ...]], trusted_until: float) -> list[Claimed]:
+    attributes = _decoded([r[10] for r in found])
+    return [_row(r, given, trusted_until) for r, given in zip(found, attributes, strict=True)]
+
+
+def _row(r: tuple[Any, ...], attributes: Any, trusted_until: float) -> Claimed:
     row_id, token, account, campaign, subscriber, email, lowered, job, content = r[:9]
     return Claimed(
         id=row_id,
@@ -174,7 +178,7 @@ def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
         job_id=job,
         content_id=content,
         context=_json(r[9]),
-        attributes=_json(r[10]),
+        attributes=attributes,
         alias=r[11],
         frozen=_json(r[12]),
         replays=r[13],
@@ -183,6 +187,17 @@ def _row(r: tuple[Any, ...], trusted_until: float) -> Claimed:
         repeats=r[16],
         trusted_until=trusted_until,
     )
+
+
+def _decoded(values: list[Any]) -> list[Any]:
+    """``_json`` of each, in one call where nothing is wrong with any: that is most of its price."""
+    try:
+        decoded = json.loads(f"[{','.join(['null' if v is None else v for v in values])}]")
+        if len(decoded) == len(values):
+            return list(decoded)
+    except (ValueError, TypeError):
+        pass
+    return [_json(value) for value in values]
 
 
 def _json(value: Any) -> Any:

@@ -7,8 +7,7 @@ classified.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from . import clock
 from .answers import Answer, Outcome, Stage, answer
@@ -43,13 +42,13 @@ class NotOpen(TransportFailure):
     """The session had ended before the message began; open it and send the message again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A message that is already bytes (RFC 5322), with its envelope; only our own SMTP backend
     takes it.
 
     ``stuffed``: ``data`` is what stands between DATA and the final dot (``wire_body``): all lines
-    end in CRLF, and those that begin with a dot have a second one. It is not looked at again.
+    end in CRLF, and those that begin with a dot have a second one; both addresses are bare, as
+    ``smtp_envelope.mailbox`` returns them. Nothing of it is looked at again.
     """
 
     envelope_from: str
@@ -75,9 +74,12 @@ class Session(Protocol):
     def open(self) -> None:
         """Connect and authenticate. Raises ``TransportFailure``."""
 
-    def send(self, message: Any) -> Answer:
+    def send(self, message: Any, following: Any = None) -> Answer:
         """Hand one message to its one recipient; the acceptance. Raises ``TransportFailure`` for
-        every other end, and nothing else."""
+        every other end, and nothing else.
+
+        ``following``: the message that comes after it. Part of its envelope may be on its way
+        then: whatever else is sent next may have to wait for another session."""
 
     def close(self) -> None:
         """End the session; never raises."""
@@ -110,17 +112,19 @@ class SMTPSession:
         except SMTPFailure as failure:
             raise TransportFailure(failure.answer) from failure
 
-    def send(self, message: Any) -> Answer:
+    def send(self, message: Any, following: Any = None) -> Answer:
         try:
             if not isinstance(message, Prepared):
                 envelope_from, data = message_bytes(message)
                 message = Prepared(envelope_from, recipient_of(message), data)
+            is_stuffed = isinstance(following, Prepared) and following.stuffed
             return self._backend.deliver(
                 message.envelope_from,
                 message.recipient,
                 message.data,
                 is_stuffed=message.stuffed,
                 reconnect=False,
+                following=following[:3] if is_stuffed else None,
             )
         except StaleConnection as failure:
             raise NotOpen(failure.answer) from failure
@@ -174,7 +178,7 @@ class BackendSession:
     def _note_answer(self, *_: Any, **__: Any) -> None:
         self._answered = True
 
-    def send(self, message: Any) -> Answer:
+    def send(self, message: Any, following: Any = None) -> Answer:
         if self._aborted:
             raise TransportFailure(answer(Stage.CONNECT, None, "aborted"))
         recipient_of(message)

@@ -6,8 +6,7 @@ import logging
 import random
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -35,8 +34,7 @@ _NO_LIMIT = 1 << 30
 _SENT = str(Outcome.SENT)
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """One outcome, complete in itself so that it can be written again after a reconnect."""
 
     send_id: int
@@ -69,7 +67,7 @@ def decide(
     """
     if verdict.outcome == Outcome.SENT:
         known = verdict.known
-        return Settlement(row.id, row.token, row.campaign_id, _SENT, answer, "", known=known)
+        return Settlement(row.id, row.token, row.campaign_id, _SENT, answer, "", False, 0.0, known)
     outcome, reason, delay = verdict.outcome, str(verdict.reason), 0.0
     drawn = random.random() if jitter is None else jitter
     if outcome == Outcome.RETRY and row.replays:

@@ -38,6 +38,9 @@ class EmailBackend(BaseEmailBackend):
     ``local_hostname`` for EHLO; ``chunking`` (False): where the server offers it, a message goes
     by BDAT (RFC 3030) in one round trip instead of two. More is in doubt then: a connection that
     is lost while the server thinks about the recipient may have brought it the whole message.
+    ``back_to_back`` (False): where the server offers PIPELINING (RFC 2920), the envelope of a
+    lane's next message goes with the end of the one before, one round trip a message. It is for a
+    relay that was seen to go along with it.
 
     Without ``host`` the ``EMAIL_*`` settings are read, where Django still has them; with it none
     of them is, so that credentials never go to another host than the one they were written for.
@@ -61,6 +64,7 @@ class EmailBackend(BaseEmailBackend):
         reply_timeout: float = 600.0,
         local_hostname: str | None = None,
         chunking: bool = False,
+        back_to_back: bool = False,
         **kwargs: Any,
     ) -> None:
         unknown = kwargs.keys() - {"alias", "_ignore_unknown_kwargs"}
@@ -97,6 +101,9 @@ class EmailBackend(BaseEmailBackend):
         self.local_hostname = local_hostname
         self.messages_per_connection = messages_per_connection
         self.chunking = chunking
+        self.back_to_back = back_to_back
+        if chunking and back_to_back:
+            raise ImproperlyConfigured("SMTP: set at most one of chunking and back_to_back.")
         if self.use_ssl and self.use_tls:
             raise ImproperlyConfigured("SMTP: set at most one of use_ssl and use_tls.")
         if messages_per_connection < 1:
@@ -133,6 +140,7 @@ class EmailBackend(BaseEmailBackend):
         return (
             session is not None
             and session.is_open
+            and session.announced is None
             and session.delivered < self.messages_per_connection
             and not session.wire.spoke_unasked()
         )
@@ -187,6 +195,7 @@ class EmailBackend(BaseEmailBackend):
             use_ssl=self.use_ssl,
             context=self._context,
             chunking=self.chunking,
+            back_to_back=self.back_to_back,
         )
         self._session = session  # before opening and before the look at the flag: see abort
         if self._aborted:
@@ -213,9 +222,13 @@ class EmailBackend(BaseEmailBackend):
         *,
         is_stuffed: bool = False,
         reconnect: bool = True,
+        following: tuple[str, str, bytes] | None = None,
     ) -> Answer:
         """Hand over one message (RFC 5322, CRLF or LF) to one recipient. ``is_stuffed``: ``data``
-        is what ``smtp_envelope.wire_body`` makes of a message, and goes out as it is.
+        is what ``smtp_envelope.wire_body`` makes of a message, and the addresses are what
+        ``mailbox`` does; all goes out as it is. ``following`` is the next such message (sender,
+        recipient, data), whose envelope may go out with the end of this one: with
+        ``back_to_back`` no other can be next.
 
         Returns the acceptance. Raises ``SMTPFailure`` for every other end; its ``answer`` says
         which (bad addresses: stage ``local``). Opens a connection when there is none, changes it
@@ -223,14 +236,9 @@ class EmailBackend(BaseEmailBackend):
         as long as MAIL has no answer nothing was attempted. Without ``reconnect`` it raises
         ``StaleConnection`` instead of making one, which may take minutes.
         """
-        try:
-            sender, bare = mailbox(envelope_from), mailbox(recipient)
-            if not bare:
-                raise ValueError("no recipient")
-            if not data or data.isspace():
-                raise ValueError("empty message")
-        except (ValueError, AttributeError) as error:
-            raise SMTPRefusedLocally(answer(Stage.LOCAL, None, str(error), enhanced="")) from error
+        sender, bare = envelope_from, recipient
+        if not is_stuffed:
+            sender, bare = _checked(envelope_from, recipient, data)
         session = self._session
         if session is not None and session.delivered >= self.messages_per_connection:
             session.quit()
@@ -238,8 +246,10 @@ class EmailBackend(BaseEmailBackend):
             if not reconnect:
                 raise StaleConnection(answer(Stage.MAIL, None, "the session is not open"))
             session = self._connect()
+        if session.delivered + 1 >= self.messages_per_connection:
+            following = None
         try:
-            return session.deliver(sender, bare, data, is_stuffed=is_stuffed)
+            return session.deliver(sender, bare, data, is_stuffed=is_stuffed, following=following)
         except SMTPFailure as failure:
             if self._aborted or not self._went_stale(session, failure):
                 raise
@@ -312,3 +322,16 @@ class EmailBackend(BaseEmailBackend):
         if not accepted and refused is not None:
             raise refused
         return bool(accepted)
+
+
+def _checked(envelope_from: str, recipient: str, data: bytes) -> tuple[str, str]:
+    """The bare addresses of a message that can be sent. Raises ``SMTPRefusedLocally``."""
+    try:
+        sender, bare = mailbox(envelope_from), mailbox(recipient)
+        if not bare:
+            raise ValueError("no recipient")
+        if not data or data.isspace():
+            raise ValueError("empty message")
+    except (ValueError, AttributeError) as error:
+        raise SMTPRefusedLocally(answer(Stage.LOCAL, None, str(error), enhanced="")) from error
+    return sender, bare

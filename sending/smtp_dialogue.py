@@ -51,6 +51,9 @@ class Dialogue:
     #: What EHLO offered: keyword in capitals, and its parameters.
     features: dict[str, str] = field(default_factory=dict)
     is_open: bool = False
+    #: Sender, recipient and bytes of the message whose envelope was written behind the one before:
+    #: nothing but its replies and itself can follow.
+    announced: tuple[str, str, bytes] | None = None
 
     def command(self, line: str) -> Reply:
         """Send a command and read its reply. Raises ``WireLost``."""
@@ -111,7 +114,7 @@ class Dialogue:
 
     def quit(self) -> None:
         """Say QUIT and close. Whatever comes of it is irrelevant: it never raises."""
-        if self.is_open:
+        if self.is_open and self.announced is None:
             try:
                 self.wire.write(b"QUIT\r\n", QUIT_PATIENCE)
                 self.wire.read_reply(QUIT_PATIENCE)
@@ -122,6 +125,7 @@ class Dialogue:
     def drop(self) -> None:
         """Close without QUIT. Never raises."""
         self.is_open = False
+        self.announced = None
         self.wire.close()
 
     def abort(self) -> None:

@@ -101,4 +101,4 @@ def unstuffed(body: bytes) -> bytes:
 
 def needs_utf8(*addresses: str) -> bool:
     """Whether an envelope with these addresses needs SMTPUTF8."""
-    return not all(address.isascii() for address in addresses)
+    return not "".join(addresses).isascii()

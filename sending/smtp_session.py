@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .answers import Answer, Stage, answer
 from .smtp_dialogue import Dialogue, SMTPFailure
-from .smtp_transaction import by_chunk, by_data
+from .smtp_transaction import back_to_back, by_chunk, by_data
 from .smtp_wire import Reply, WireLost
 
 
@@ -21,6 +21,7 @@ class Session(Dialogue):
     """A dialogue on one connection. Not thread-safe, save for ``abort``.
 
     ``chunking``: send messages by BDAT where the server offers CHUNKING and PIPELINING.
+    ``back_to_back``: send the envelope of the next message with the end of the one before.
     """
 
     host: str
@@ -32,6 +33,7 @@ class Session(Dialogue):
     use_ssl: bool = False
     context: ssl.SSLContext | None = None
     chunking: bool = False
+    back_to_back: bool = False
     delivered: int = 0
 
     # -- opening ---------------------------------------------------------------------------
@@ -129,17 +131,26 @@ class Session(Dialogue):
     # -- one message -----------------------------------------------------------------------
 
     def deliver(
-        self, sender: str, recipient: str, data: bytes, *, is_stuffed: bool = False
+        self,
+        sender: str,
+        recipient: str,
+        data: bytes,
+        *,
+        is_stuffed: bool = False,
+        following: tuple[str, str, bytes] | None = None,
     ) -> Answer:
         """Hand over one message to one recipient; the acceptance, or ``SMTPFailure``.
 
         ``sender`` and ``recipient`` are bare addresses that ``smtp_envelope.mailbox`` returned.
         ``is_stuffed``: ``data`` is what ``smtp_envelope.wire_body`` makes of a message; it is not
-        looked at again. 8-bit content goes out as it is also to a server without 8BITMIME, as
-        Django does.
+        looked at again. ``following`` is the message after it, of such data too, if that is known:
+        back to back no other can be next. 8-bit content goes out as it is also to a server without
+        8BITMIME, as Django does.
         """
         features = self.features
-        if self.chunking and "CHUNKING" in features and "PIPELINING" in features:
+        if self.back_to_back and is_stuffed and "PIPELINING" in features:
+            said = back_to_back(self, sender, recipient, data, following)
+        elif self.chunking and "CHUNKING" in features and "PIPELINING" in features:
             said = by_chunk(self, sender, recipient, data, is_stuffed=is_stuffed)
         else:
             said = by_data(self, sender, recipient, data, is_stuffed=is_stuffed)

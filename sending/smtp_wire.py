@@ -40,6 +40,9 @@ class WireLost(Exception):
     The message says which in plain words ("connection lost", "timed out", "unreadable reply").
     """
 
+    #: Of a write: how many of its bytes may be on their way. The other side has no later one.
+    taken = 0
+
 
 class WireClosed(WireLost):
     """Somebody called ``abort``."""
@@ -129,23 +132,28 @@ class Wire:
 
         ``more``: the rest of a message follows at once. The kernel may keep what fills no packet
         until then (Linux; for 200 ms at most), so that both go in one packet and wake the other
-        side once. Raises ``WireLost``.
+        side once. Raises ``WireLost``, which says how much of it was ``taken``.
         """
         sock = self._open_socket()
         flags = _MORE if more and self._has_timers else 0
         deadline = time.monotonic() + timeout
         rest: bytes | memoryview = data
-        while True:
-            self._wait_until(deadline)
-            try:
-                written = sock.send(rest, flags)
-            except (BlockingIOError, TimeoutError):
-                continue  # a tick is over, and nothing of ``rest`` was taken
-            except (OSError, ValueError) as error:
-                raise self._lost(error) from error
-            if written == len(rest):
-                return
-            rest = memoryview(rest)[written:]
+        try:
+            while True:
+                self._wait_until(deadline)
+                try:
+                    written = sock.send(rest, flags)
+                except (BlockingIOError, TimeoutError):
+                    continue  # a tick is over, and nothing of ``rest`` was taken
+                except (OSError, ValueError) as error:
+                    raise self._lost(error) from error
+                if written == len(rest):
+                    return
+                rest = memoryview(rest)[written:]
+        except WireLost as lost:
+            # The kernel says what it has taken; OpenSSL may have sent records of what failed.
+            lost.taken = len(data) - len(rest) if self._has_timers else len(data)
+            raise
 
     def read_reply(self, timeout: float) -> Reply:
         """The next whole reply, within ``timeout`` seconds however slowly it drips.

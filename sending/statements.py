@@ -54,10 +54,14 @@ def _element(value: Any) -> str:
     if value is None:
         return "NULL"
     if not isinstance(value, str):
-        return value.hex if isinstance(value, UUID) else str(value)
+        return str(value) if type(value) is int else _other(value)
     if '"' in value or "\\" in value:
         value = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{value}"'
+
+
+def _other(value: Any) -> str:
+    return value.hex if isinstance(value, UUID) else str(value)
 
 
 def cursor() -> Any:

@@ -58,6 +58,8 @@ class Sendonce:
     messages: int
     options: list[str]
     name: str = SENDONCE
+    #: Options of its SMTP backend, as ``EMAIL_URL`` has them.
+    relay_options: str = ""
     _database: str = "drained"
 
     def prepare(self) -> None:
@@ -88,7 +90,11 @@ class Sendonce:
         return float(found[1])
 
     def environ(self) -> dict[str, str]:
-        return cluster.environ(self.server.url(self._database), self.sink.email_url)
+        email_url = self.sink.email_url + (self.relay_options and f"?{self.relay_options}")
+        return cluster.environ(self.server.url(self._database), email_url)
+
+    def setting(self) -> str:
+        return " ".join([*self.options, self.relay_options]).strip()
 
 
 @dataclass

@@ -274,7 +274,8 @@ class Limits:
     def closed(self, alias: str) -> bool:
         """Whether the provider said that it takes nothing more for a while: what was handed over
         and not started is better given back."""
-        return self._closed.get(transport_key(alias), 0.0) > clock.now()
+        closed = self._closed
+        return bool(closed) and closed.get(transport_key(alias), 0.0) > clock.now()
 
     def _note_closed(self, key: str, seconds: float) -> None:
         if seconds > 0:

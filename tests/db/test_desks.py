@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -104,7 +103,8 @@ def test_an_outcome_that_the_database_refuses_keeps_no_other_lots(desks: Desks) 
     campaign = campaign_to(0)
     odd, fine = row(campaign, "sending"), row(campaign, "sending")
     said = told(held(odd), "sent")
-    lots = [[replace(said, answer=replace(said.answer, code=99_999))], [told(held(fine), "sent")]]
+    wrong = said._replace(answer=said.answer._replace(code=99_999))
+    lots = [[wrong], [told(held(fine), "sent")]]
     found = settled(desks, lots)
     assert isinstance(found[0], DataError)
     assert found[1] == {fine.pk: "sent"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from django.db import transaction
 
@@ -56,7 +54,7 @@ def test_an_acceptance_that_comes_while_the_replay_is_handed_over() -> None:
     assert doubt.apply_policies() == 1
     claimed = _claim(campaign)
     assert first is not None
-    accepted = replace(told(claimed, "sent"), token=first)
+    accepted = told(claimed, "sent")._replace(token=first)
     with Race() as race:
         with transaction.atomic():
             Send.objects.select_for_update().get(pk=send.pk)

@@ -30,6 +30,7 @@ from sending.messages import (
     boundary,
     build_message,
     message_id,
+    own_names,
     to_bytes,
 )
 from sending.smtp_message import message_bytes
@@ -150,7 +151,9 @@ def test_message_id_is_derived() -> None:
 @settings(derandomize=True, max_examples=50, deadline=None)
 def test_ids_are_uuids_of_their_names(namespace: UUID, job: str) -> None:
     assert message_id(namespace, job, "a@example.org") == f"<{uuid5(namespace, job)}@example.org>"
-    assert boundary(namespace, job) == f"=_{uuid5(namespace, f'boundary:{job}').hex}"
+    assert boundary(namespace, job) == f"=_{uuid5(namespace, job).hex}"
+    both = message_id(namespace, job, "a@example.org"), boundary(namespace, job)
+    assert own_names(namespace, job, "a@example.org") == both
 
 
 def test_a_replay_is_the_same_bytes() -> None:
