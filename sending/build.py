@@ -23,7 +23,7 @@ log = logging.getLogger("sendonce.sender")
 #: A sparse segment of a large account: chunks of ids grow up to this many times the setting.
 LARGEST_FACTOR = 64
 #: Seconds that a chunk should take at most, and how small that makes it at the most.
-LONGEST_CHUNK = 0.2
+LONGEST_CHUNK = 0.1
 LEAST_SIZE = 500
 
 

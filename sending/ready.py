@@ -10,6 +10,7 @@ from . import clock
 from .doors import Doors
 from .limits.lines import Lines
 from .queue import Claimed
+from .turns import Turns
 
 
 class Shares:
@@ -55,7 +56,8 @@ class Ready:
     a lane's hands: what the heartbeat renews and a shutdown accounts for.
 
     ``shares`` says which transport may have one more lane; None: any. ``lines``: rows that wait
-    for a permit, and come back here when there may be one. Transactional rows come first.
+    for a permit, and come back here when there may be one. Transactional rows come first, then
+    campaigns in turn (``Turns``).
     """
 
     def __init__(self, shares: Shares | None = None, lines: Lines | None = None) -> None:
@@ -68,7 +70,7 @@ class Ready:
         self._level = 0
         #: Among how many lanes what waits is to be shared, while no more is to be had.
         self.shared_by = 1
-        self._waiting: dict[str, deque[Claimed]] = {}
+        self._waiting: dict[str, Turns] = {}
         self._held: dict[int, Claimed] = {}
         self._order: deque[str] = deque()
         self._lines.on_change = self.wake
@@ -76,7 +78,7 @@ class Ready:
     def put(self, rows: Iterable[tuple[str, Claimed]]) -> None:
         with self._changed:
             for alias, row in rows:
-                self._append(alias, row)
+                self._queue(alias).append(row)
                 self._held[row.id] = row
             self._changed.notify_all()
 
@@ -85,22 +87,17 @@ class Ready:
         them in hand has forgotten them by now: another lane may get them at once."""
         self._lines.add(waiting)
 
-    def _append(self, alias: str, row: Claimed) -> None:
-        queue = self._queue(alias)
-        if row.campaign_id is None:
-            queue.insert(_transactional(queue), row)
-        else:
-            queue.append(row)
-
     def _let_in(self) -> None:
         """Those that may try for a permit now are first, after transactional ones."""
-        for row in reversed(self._lines.due()):
-            queue = self._queue(row.alias)
-            queue.insert(_transactional(queue) if row.campaign_id is not None else 0, row)
+        by_alias: dict[str, list[Claimed]] = {}
+        for row in self._lines.due():
+            by_alias.setdefault(row.alias, []).append(row)
+        for alias, rows in by_alias.items():
+            self._queue(alias).let_in(rows)
 
-    def _queue(self, alias: str) -> deque[Claimed]:
+    def _queue(self, alias: str) -> Turns:
         if alias not in self._waiting:
-            self._waiting[alias] = deque()
+            self._waiting[alias] = Turns()
             self._order.append(alias)
         return self._waiting[alias]
 
@@ -127,8 +124,8 @@ class Ready:
                 due = self._lines.next_due()
                 self._changed.wait(max(0.0, min(deadline, due or deadline) - now))
 
-    def _taken(self, waiting: deque[Claimed], count: int) -> list[Claimed]:
-        taken = [waiting.popleft() for _ in range(count)]
+    def _taken(self, waiting: Turns, count: int) -> list[Claimed]:
+        taken = waiting.take(count)
         if len(waiting) < self._level:
             self._room.notify_all()
         return taken
@@ -152,7 +149,7 @@ class Ready:
     def put_back(self, alias: str, rows: Sequence[Claimed]) -> None:
         """These are the first to be taken again."""
         with self._changed:
-            self._queue(alias).extendleft(reversed(rows))
+            self._queue(alias).put_back(rows)
             self._changed.notify_all()
 
     def _choose(self) -> str | None:
@@ -206,8 +203,7 @@ class Ready:
             taken: list[Claimed] = []
             for name, rows in self._waiting.items():
                 if alias in (None, name):
-                    taken += rows
-                    rows.clear()
+                    taken += rows.take(len(rows))
             taken += self._lines.drain(alias)
             self._room.notify_all()
             return taken
@@ -217,12 +213,7 @@ class Ready:
         with self._changed:
             taken: list[Claimed] = []
             for rows in self._waiting.values():
-                out = [row for row in rows if unwanted(row)]
-                if out:
-                    taken += out
-                    stay = [row for row in rows if not unwanted(row)]
-                    rows.clear()
-                    rows.extend(stay)
+                taken += rows.take_out(unwanted)
             return taken + self._lines.take_out(unwanted)
 
     def release(self, rows: Iterable[Claimed]) -> None:
@@ -241,13 +232,3 @@ class Ready:
         with self._changed:
             self._changed.notify_all()
             self._room.notify_all()
-
-
-def _transactional(queue: Iterable[Claimed]) -> int:
-    """How many rows at the head of the queue are transactional."""
-    count = 0
-    for row in queue:
-        if row.campaign_id is not None:
-            break
-        count += 1
-    return count

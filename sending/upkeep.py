@@ -35,7 +35,7 @@ log = logging.getLogger("sendonce.sender")
 #: Provider events are applied in slices of so many, so many at most in a round.
 _SLICE, _SLICES = 500, 10
 #: Seconds of building, about, before the other steps have their turn.
-BUILDING = 0.3
+BUILDING = 0.15
 
 
 class Upkeep(threading.Thread):
@@ -91,10 +91,10 @@ class Upkeep(threading.Thread):
         if connection.connection is None:
             cluster.check()
         self._every("pauses", 1.0, self.look_at_pauses)
-        self.start_due()
         self._every("rescue", 1.0, self.rescue)
         self._every("policies", 5.0, doubt.apply_policies)
         self._every("cancels", 10.0, withdraw.finish_cancels)
+        self.start_due()
         building = self.build_a_little()
         self._every("finish", 0.3, self.finish_all)
         self._every("counters", 5.0, counters.compact)
