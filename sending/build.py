@@ -52,8 +52,10 @@ def next_size(size: int, inserted: int, smallest: int, seconds: float = 0.0) -> 
     return size
 
 
-#: SQLSTATE: somebody whom the chunk found was deleted before it could commit.
+#: SQLSTATEs: somebody whom the chunk found was deleted before it could commit; or has a row
+#: already, such as two people who swapped addresses while the build ran.
 _GONE = "23503"
+_THERE = "23505"
 
 
 def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
@@ -61,14 +63,19 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
 
     None when there is nothing for this worker to do: the campaign is not ``sending``, is built
     already, somebody decides about it, or another worker moved the cursor first. One
-    transaction behind the gate (shared); one in which somebody was erased or deleted meanwhile is
-    rolled back and repeated.
+    transaction behind the gate (shared); one in which somebody was erased or deleted meanwhile, or
+    has a row already, is rolled back and repeated.
     """
-    while True:  # each round means that one more person was deleted
+    insert = sql.CHUNK_INSERT
+    while True:  # but for one, each round means that one more person was deleted
         try:
-            return _build_chunk(campaign_id, size)
+            return _build_chunk(campaign_id, size, insert)
         except IntegrityError as error:
-            if getattr(error.__cause__, "sqlstate", None) != _GONE:
+            state = getattr(error.__cause__, "sqlstate", None)
+            if state == _THERE and insert is sql.CHUNK_INSERT:
+                insert = sql.CHUNK_INSERT_BESIDE
+                continue
+            if state != _GONE:
                 raise
             log.info(
                 "somebody was deleted while a chunk was built, building it again",
@@ -76,7 +83,7 @@ def build_chunk(campaign_id: int, *, size: int) -> Progress | None:
             )
 
 
-def _build_chunk(campaign_id: int, size: int) -> Progress | None:
+def _build_chunk(campaign_id: int, size: int, insert: str) -> Progress | None:
     with transaction.atomic(), connection.cursor() as cursor:
         # Not durable by itself: rows and cursor are lost together or not at all, and no hand-over
         # of a row can be on disk (or on a standby) without the chunk that made it, being later.
@@ -110,7 +117,7 @@ def _build_chunk(campaign_id: int, size: int) -> Progress | None:
         cursor.execute(sql.CHUNK_CURSOR, place)
         if cursor.rowcount == 0:
             return None
-        cursor.execute(sql.CHUNK_INSERT, place)
+        cursor.execute(insert, place)
         (inserted, _people) = cursor.fetchone()
         return Progress(inserted=inserted, done=False)
 

@@ -66,7 +66,12 @@ class Dialogue:
 
     def begin(self) -> None:
         """Look, just before a message, whether the server has ended the session or said anything:
-        it would be read as the answer to MAIL. Raises ``SMTPFailure`` if so."""
+        it would be read as the answer to MAIL. Raises ``SMTPFailure`` if so, and where another
+        message was announced: what is written next would be part of that one."""
+        if self.announced is not None:
+            self.drop()
+            said = "the session is open for another message"
+            raise NeverBegun(answer(Stage.MAIL, None, said))
         if not self.wire.spoke_unasked():
             return
         try:

@@ -23,7 +23,7 @@ import time
 from typing import NamedTuple
 
 from .answers import Answer, Stage, answer
-from .smtp_dialogue import Dialogue, NeverBegun, SMTPFailure, SMTPRefusedLocally
+from .smtp_dialogue import Dialogue, SMTPFailure, SMTPRefusedLocally
 from .smtp_envelope import needs_utf8, unstuffed, whole_lines, wire_body
 from .smtp_wire import Reply, WireLost
 
@@ -165,24 +165,21 @@ def back_to_back(
     are stuffed. The server must offer PIPELINING.
 
     After this nothing but ``following`` can be sent; whoever has something else closes. Nothing
-    follows on a connection whose answer was no acceptance: what a server may say besides would be
-    taken for the next one's.
+    follows on a connection whose answer was no acceptance (what a server may say besides would be
+    taken for the next one's), or whose write was cut short.
     """
     message = sender, recipient, data
-    announced, dialogue.announced = dialogue.announced, None
-    if announced is None:
-        dialogue.begin()
-        _all_at_once(dialogue, _envelope(dialogue, *message))
-    elif announced == message:
+    if dialogue.announced == message:
+        dialogue.announced = None
         _all_at_once(dialogue, b"")
     else:
-        dialogue.drop()
-        raise NeverBegun(answer(Stage.MAIL, None, "the session is open for another message"))
+        dialogue.begin()
+        _all_at_once(dialogue, _envelope(dialogue, *message))
     ahead = b""
     if following is not None:
         with contextlib.suppress(SMTPRefusedLocally):  # which it will be told in its own turn
             ahead = _envelope(dialogue, *following)
-    wire, stage = dialogue.wire, Stage.BODY
+    wire, stage, is_whole = dialogue.wire, Stage.BODY, True
     try:
         if wire.spoke_unasked():
             raise _refused_early(dialogue, dialogue.reply())
@@ -191,15 +188,15 @@ def back_to_back(
         except WireLost as lost:
             if lost.taken < len(data) + len(FINAL_DOT):
                 raise _refused_early(dialogue, _last_words(dialogue), lost) from lost
+            is_whole = False
         stage = Stage.DOT
         reply = wire.read_reply(dialogue.timeouts.final)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
-    if ahead and reply.code < 300:
-        dialogue.announced = following
-    elif ahead and reply.code >= 400:
+    if not is_whole or (ahead and reply.code >= 400):
         dialogue.drop()
-        raise dialogue.failure(Stage.DOT, reply)
+    elif ahead and reply.code < 300:
+        dialogue.announced = following
     return _end(dialogue, reply)
 
 

@@ -17,6 +17,7 @@ from .build import (
     CHUNK_CURSOR,
     CHUNK_END,
     CHUNK_INSERT,
+    CHUNK_INSERT_BESIDE,
     SEGMENTS,
     SWEEP,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "CHUNK_CURSOR",
     "CHUNK_END",
     "CHUNK_INSERT",
+    "CHUNK_INSERT_BESIDE",
     "CLAIM_QUEUED",
     "CLAIM_RETRY",
     "CLAIM_TRANSACTIONAL",

@@ -79,12 +79,26 @@ UPDATE {CAMPAIGN} SET audience_cursor = %(upto)s
 WHERE id = %(campaign)s AND status = 'sending' AND built_at IS NULL
   AND audience_cursor = %(after)s"""
 
-# People are counted in the snapshot that inserts them: who got a row by it, and who ought to have
-# got one. Somebody whose address already has a row (two people swapped addresses while the build
-# ran) is the same recipient, not another one. Rows of before are only looked up, one by one, for
-# those few who got none: a subquery of one value is never made a join, which would read all rows of
-# a campaign for every chunk.
+# People are counted in the snapshot that inserts them, and not by their rows. Nearly always nobody
+# of a chunk has one yet; to look for it first in four indexes would be a fifth of the work. A row
+# that is there ends the statement, and the chunk is built with the next one.
 CHUNK_INSERT = f"""
+WITH eligible AS MATERIALIZED ({_ELIGIBLE_IN_CHUNK}
+), inserted AS ({_INSERT_SENDS}
+    ORDER BY e.id RETURNING id, account_id, status, reason
+), noted AS ({_NOTE_WITHHELD}
+), people AS (
+    SELECT count(*) AS n FROM eligible
+)
+UPDATE {CAMPAIGN} SET audience = audience + (SELECT n FROM people)
+WHERE id = %(campaign)s
+RETURNING (SELECT count(*) FROM inserted), (SELECT n FROM people)"""
+
+# The same where some have a row: counted are who got one by it, and who ought to have got one.
+# Somebody whose address has a row already (two people swapped addresses while the build ran) is the
+# same recipient, not another one. Rows of before are only looked up, one by one, for those few who
+# got none: a subquery of one value is never made a join, which would read all rows of a campaign.
+CHUNK_INSERT_BESIDE = f"""
 WITH eligible AS MATERIALIZED ({_ELIGIBLE_IN_CHUNK}
 ), inserted AS ({_INSERT_SENDS}
     ORDER BY e.id ON CONFLICT DO NOTHING RETURNING id, account_id, subscriber_id, status, reason

@@ -29,6 +29,7 @@ def test_two_builders_at_once_build_a_chunk_once(
     if not guarded:
         unguarded = f"UPDATE {sql.CAMPAIGN} SET audience_cursor = %(upto)s WHERE id = %(campaign)s"
         monkeypatch.setattr(sql, "CHUNK_CURSOR", unguarded)
+        monkeypatch.setattr(sql, "CHUNK_INSERT", sql.CHUNK_INSERT_BESIDE)
     with Race() as race:
         halt = race.halt()
         monkeypatch.setattr(build, "Progress", halt.behind(Progress))
