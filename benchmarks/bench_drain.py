@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--lot", type=command_line.count, default=20)
     parser.add_argument(
         "--also",
-        default="2x200",
+        default="1x400",
         metavar="LANESxLOT",
         help="a second setting of ours in the same rounds, for a relay nearby; '': none",
     )
