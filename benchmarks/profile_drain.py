@@ -2,6 +2,7 @@
 
     python -m benchmarks.profile_drain --people 20000
     python -m benchmarks.profile_drain --wall             also what waits without the GIL
+    python -m benchmarks.profile_drain --lanes 1 --lot 400 --nearby
 
 By default a sample counts the thread that holds the GIL, the one thing that all lanes share: the
 shares add up to what one core does for the interpreter. With ``--wall`` every thread that runs
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from config.embedded.cluster import Cluster
 
-from .bench_drain import sendonce
+from .bench_drain import NEARBY, sendonce
 from .harness import cluster, command_line, environments, sink, timing
 from .harness.sink import Sink
 
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--lot", type=int, default=20)
     parser.add_argument("--rate", type=int, default=400, help="samples a second")
     parser.add_argument("--top", type=int, default=25, help="lines to print")
+    parser.add_argument("--nearby", action="store_true", help="with the option back_to_back")
     parser.add_argument("--wall", action="store_true", help="every running thread, not the GIL's")
     parser.add_argument("--lines", action="store_true", help="lines of code, not functions")
     parser.add_argument("--raw", metavar="FILE", help="keep the stacks there (for flame graphs)")
@@ -51,6 +53,7 @@ def main() -> None:
 def run(options: argparse.Namespace, spy: str, server: Cluster, relay: Sink) -> None:
     options.processes = 1
     sender = sendonce(options, server, relay)
+    sender.relay_options = NEARBY if options.nearby else ""
     sender.prepare()
     with tempfile.TemporaryDirectory(prefix="sendonce-profile-") as folder:
         raw = Path(options.raw or Path(folder) / "stacks")
