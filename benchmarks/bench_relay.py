@@ -2,9 +2,9 @@
 
     python -m benchmarks.bench_relay --latency 0.02 --lanes 50
 
-A lane has one message under way, so that with ``round trips`` a message no more than
-lanes / (round trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out
-together; then the message), one with ``--chunking``. Our own sink plays the line: what arrives
+A lane has one message under way, so that with ``round trips`` a message no more than lanes / (round
+trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out together; then the
+message), one with ``--chunking`` or ``--back-to-back``. Our own sink plays the line: what arrives
 together is answered together, a latency later. The rate is taken from the first hand-over to the
 last acceptance, by the database's clock; with start-up it is printed beside it, and what as many
 sessions of one process send of ready bytes, without a database: a machine that is too busy for the
@@ -26,6 +26,11 @@ from typing import Any
 SECONDS = 12.0
 #: Of the sessions that send ready bytes.
 READY_SECONDS = 3.0
+#: Options of the SMTP backend with which a message takes one round trip.
+WAYS = {
+    "chunking": "BDAT instead of DATA",
+    "back_to_back": "the next envelope with the end of each message",
+}
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
@@ -45,12 +50,16 @@ def main() -> None:
         "--seconds", type=command_line.duration, default=SECONDS, help="how long a round is to take"
     )
     parser.add_argument("--rounds", type=command_line.count, default=3)
-    parser.add_argument("--chunking", action="store_true", help="BDAT instead of DATA")
+    ways = parser.add_mutually_exclusive_group()
+    for way, words in WAYS.items():
+        name = f"--{way.replace('_', '-')}"
+        ways.add_argument(name, dest="way", action="store_const", const=way, help=words)
+    parser.set_defaults(way="")
     options = command_line.parse(parser, seconds=3.0, rounds=1)
     timing.stop_like_ctrl_c()
     if options.latency <= 0 or options.lanes % options.processes:
         sys.exit("error: --latency is above 0, and --processes share --lanes evenly")
-    with cluster.server() as server, line(options.latency, options.chunking) as port:
+    with cluster.server() as server, line(options.latency) as port:
         run(options, server, port)
 
 
@@ -58,7 +67,7 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
     from benchmarks import bench_smtp
     from benchmarks.harness import campaign, cluster, command_line, figures, table, timing
 
-    trips = 1 if options.chunking else 2
+    trips = 1 if options.way else 2
     possible = options.lanes / (trips * options.latency)
     messages = max(int(possible * options.seconds), 1)
     cluster.set_up(server.url())
@@ -75,11 +84,11 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
             *("--lanes", str(options.lanes // options.processes)),
             *(["--processes", str(options.processes)] if several else []),
         )
-        took = timing.run([command] * copies, environ(server.url(), port, options.chunking))
+        took = timing.run([command] * copies, environ(server.url(), port, options.way))
         rates.append(messages / seconds_to_send(campaign_id, messages))
         whole.append(messages / took.seconds)
         cpu.append(took.cpu / messages)
-        seconds, _ = bench_smtp.measure(port, options.lanes, few, data, options.chunking)
+        seconds, _ = bench_smtp.measure(port, options.lanes, few, data, options.way)
         ready.append(few / seconds)
         print(
             f"round {number}: {rates[-1]:.0f} messages/s, ready bytes {ready[-1]:.0f}", flush=True
@@ -96,7 +105,7 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
     line_rate = table.median(ready)
     print(f"ready bytes    {line_rate:8.0f} messages/s   ratio {line_rate / possible:.3f}")
     print(f"CPU            {table.median(cpu) * 1e6:8.0f} us a message, start-up included")
-    name = "relay_chunking" if options.chunking else "relay"
+    name = f"relay_{options.way}" if options.way else "relay"
     extent = table.Extent(
         options.rounds, f"{messages:,} messages", smaller=options.seconds < SECONDS
     )
@@ -120,10 +129,10 @@ def seconds_to_send(campaign_id: int, messages: int) -> float:
     return float(seconds)
 
 
-def environ(database_url: str, port: int, chunking: bool) -> dict[str, str]:
+def environ(database_url: str, port: int, way: str) -> dict[str, str]:
     from benchmarks.harness import cluster
 
-    options = {"host": "127.0.0.1", "port": port, "chunking": chunking}
+    options = {"host": "127.0.0.1", "port": port, **({way: True} if way else {})}
     relay = {"BACKEND": "sending.smtp.EmailBackend", "OPTIONS": options}
     return {
         **cluster.environ(database_url),
@@ -132,12 +141,12 @@ def environ(database_url: str, port: int, chunking: bool) -> dict[str, str]:
 
 
 @contextmanager
-def line(latency: float, chunking: bool) -> Iterator[int]:
+def line(latency: float) -> Iterator[int]:
     """The port of a sink at the end of a long line: seconds of a round trip, offers CHUNKING."""
     from benchmarks.harness import timing
 
     command = [sys.executable, "-m", "sending.sink", "--port", "0", "--latency", str(latency)]
-    command += ["--chunking"] * chunking
+    command += ["--chunking"]
     with timing.started(command, output=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield int(process.stdout.readline().rpartition(":")[2])

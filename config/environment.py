@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -91,10 +92,20 @@ def transport_settings(url: str) -> dict[str, Any]:
     if backend != DJANGO_SMTP_BACKEND:
         return {"BACKEND": backend, "OPTIONS": {}}
     options = {option: parsed[name] for name, option in EMAIL_OPTIONS.items() if parsed.get(name)}
-    options.update({name.lower(): value for name, value in parsed.get("OPTIONS", {}).items()})
+    given = parsed.get("OPTIONS", {}).items()
+    options.update({name.lower(): _option(value) for name, value in given})
     options.setdefault("host", "127.0.0.1")
     options.setdefault("port", 465 if options.get("use_ssl") else 25)
     return {"BACKEND": SMTP_BACKEND, "OPTIONS": options}
+
+
+def _option(value: Any) -> Any:
+    """Of an address only whole numbers come as what they are; ``false`` would be true."""
+    if not isinstance(value, str):
+        return value
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    return float(value) if re.fullmatch(r"[0-9]+\.[0-9]+", value) else value
 
 
 def django_mail_settings(transport: Mapping[str, Any], *, mailers: bool) -> dict[str, Any]:

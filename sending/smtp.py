@@ -98,6 +98,9 @@ class EmailBackend(BaseEmailBackend):
             command=float(given["TIMEOUT"] or Timeouts.command),
             final=reply_timeout,
         )
+        for name, value in (("chunking", chunking), ("back_to_back", back_to_back)):
+            if value not in (True, False):  # the text "no" would be yes
+                raise ImproperlyConfigured(f"SMTP: {name} is true or false, not {value!r}.")
         self.local_hostname = local_hostname
         self.messages_per_connection = messages_per_connection
         self.chunking = chunking

@@ -94,10 +94,12 @@ def weave(point: str, count: int) -> None:
     write = Wire.write
 
     def killing_write(self: Any, data: bytes, *args: Any, **kwargs: Any) -> Any:
-        if data == FINAL_DOT:
+        # Back to back it is one write with the body before and the next envelope behind it.
+        has_dot = data == FINAL_DOT or b"\r\n" + FINAL_DOT in data
+        if has_dot:
             at("body:before_dot")
         result = write(self, data, *args, **kwargs)
-        if data == FINAL_DOT:
+        if has_dot:
             at("body:after_dot")
         return result
 

@@ -208,8 +208,8 @@ def test_a_lease_that_runs_out_within_the_lot_ends_it(
     give(lane, *sends)
     send = SMTPSession.send
 
-    def suspended(self: SMTPSession, message: Any) -> Any:
-        said = send(self, message)
+    def suspended(self: SMTPSession, *given: Any) -> Any:
+        said = send(self, *given)
         # The machine slept: the clock that leases go by did not.
         later = clock.now() + 2 * LEASE
         monkeypatch.setattr(clock, "now", lambda: later)
@@ -231,11 +231,11 @@ def _fault_at(number: int, monkeypatch: pytest.MonkeyPatch) -> list[SMTPSession]
     calls: list[SMTPSession] = []
     send = SMTPSession.send
 
-    def buggy(self: SMTPSession, message: Any) -> Any:
+    def buggy(self: SMTPSession, *given: Any) -> Any:
         calls.append(self)
         if len(calls) == number:
             raise RuntimeError("a bug")
-        return send(self, message)
+        return send(self, *given)
 
     monkeypatch.setattr(SMTPSession, "send", buggy)
     return calls
@@ -298,7 +298,7 @@ def test_a_probe_that_fails_for_the_relays_sake_spends_nobodys_attempt(
 ) -> None:
     full = Answer(Stage.DOT, 451, "4.3.0", "disk full")
 
-    def out_of_order(session: SMTPSession, message: Any) -> Answer:
+    def out_of_order(session: SMTPSession, *given: Any) -> Answer:
         raise TransportFailure(full)
 
     monkeypatch.setattr(SMTPSession, "send", out_of_order)
@@ -325,9 +325,9 @@ def test_permits_that_were_not_used_in_time_are_not_used_later(
     monkeypatch.setattr(lane.shared.limits, "concerns", lambda alias, rows: True)
     send = SMTPSession.send
 
-    def stalling(session: SMTPSession, message: Any) -> Answer:
+    def stalling(session: SMTPSession, *given: Any) -> Answer:
         time.sleep(0.4)
-        return send(session, message)
+        return send(session, *given)
 
     monkeypatch.setattr(SMTPSession, "send", stalling)
     campaign = campaign_to(0)

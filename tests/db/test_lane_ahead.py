@@ -55,12 +55,12 @@ def at_send(
     count = 0
     send = SMTPSession.send
 
-    def sending(session: SMTPSession, message: Any) -> Answer:
+    def sending(session: SMTPSession, *given: Any) -> Answer:
         nonlocal count
         count += 1
         if count == number:
             act()
-        return send(session, message)
+        return send(session, *given)
 
     monkeypatch.setattr(SMTPSession, "send", sending)
     return lambda: count
@@ -76,10 +76,10 @@ def test_the_next_half_is_handed_over_meanwhile_and_never_more_than_a_lot(
     handed: list[int] = []
     send = SMTPSession.send
 
-    def watching(session: SMTPSession, message: Any) -> Answer:
+    def watching(session: SMTPSession, *given: Any) -> Answer:
         wait_until(lambda: sending_now() == LOT or len(handed) >= 8, "the next half", 15)
         handed.append(sending_now())
-        return send(session, message)
+        return send(session, *given)
 
     monkeypatch.setattr(SMTPSession, "send", watching)
     while lane.step(timeout=0):

@@ -57,6 +57,14 @@ class Peer:
         found, self._buffer = self._buffer[:size], self._buffer[size:]
         return found
 
+    def rest(self) -> bytes:
+        """All that comes until the client has gone."""
+        with contextlib.suppress(ConnectionResetError, ssl.SSLError):
+            while data := self.sock.recv(65536):
+                self._buffer += data
+        found, self._buffer = self._buffer, b""
+        return found
+
     def hello(self, *features: bytes) -> None:
         """Greet and answer EHLO."""
         self.say(b"220 ready")

@@ -77,6 +77,14 @@ SMTP = {"host": "mx.example.org"}
         ),
         ("smtp+ssl://mx.example.org", {**SMTP, "port": 465, "use_ssl": True}),
         ("smtp://mx.example.org?timeout=5", {**SMTP, "port": 25, "timeout": 5}),
+        (
+            "smtp://mx.example.org?back_to_back=True&chunking=false&connect_timeout=1.5",
+            {**SMTP, "port": 25, "back_to_back": True, "chunking": False, "connect_timeout": 1.5},
+        ),
+        (
+            "smtp://mx.example.org?back_to_back=no&local_hostname=nan",
+            {**SMTP, "port": 25, "back_to_back": "no", "local_hostname": "nan"},
+        ),
         ("smtp:", {"host": "127.0.0.1", "port": 25}),
     ],
 )

@@ -207,7 +207,13 @@ def test_as_a_mailer() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"use_tls": True, "use_ssl": True}, {"messages_per_connection": 0}, {"hots": "example.org"}],
+    [
+        {"use_tls": True, "use_ssl": True},
+        {"messages_per_connection": 0},
+        {"hots": "example.org"},
+        {"chunking": "no"},
+        {"back_to_back": "off"},
+    ],
 )
 def test_options_that_can_not_be_meant(options: dict[str, Any]) -> None:
     with pytest.raises(ImproperlyConfigured):

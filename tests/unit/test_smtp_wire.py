@@ -14,6 +14,7 @@ import pytest
 from sending import smtp_wire
 from sending.smtp_wire import Wire, WireLost
 
+from .scripted_smtp import Peer
 from .smtp_relay import make_certificate
 
 Pair = tuple[Wire, socket.socket]
@@ -166,10 +167,9 @@ def test_abort_wakes_who_waits(ends: Pair) -> None:
         wire.write(b"x", 10)
 
 
-@pytest.mark.usefixtures("short_tick")
-def test_under_tls_the_same_deadlines_hold(ends: Pair, tmp_path: Path) -> None:
-    wire, plain = ends
-    certificate = make_certificate(tmp_path)
+def secured(wire: Wire, plain: socket.socket, folder: Path) -> ssl.SSLSocket:
+    """The server's socket after the handshake."""
+    certificate = make_certificate(folder)
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(certificate)
     ours = ssl.create_default_context(cafile=str(certificate.with_suffix(".crt")))
@@ -180,7 +180,13 @@ def test_under_tls_the_same_deadlines_hold(ends: Pair, tmp_path: Path) -> None:
     thread.start()
     wire.wrap(ours, "127.0.0.1", 10)
     thread.join()
-    with made[0] as server:
+    return made[0]
+
+
+@pytest.mark.usefixtures("short_tick")
+def test_under_tls_the_same_deadlines_hold(ends: Pair, tmp_path: Path) -> None:
+    wire, plain = ends
+    with secured(wire, plain, tmp_path) as server:
         # Session tickets follow the handshake: the socket is readable, and nothing was said.
         wire.write(b"NOOP\r\n", 10)
         for _ in range(20):
@@ -206,3 +212,71 @@ def test_under_tls_the_same_deadlines_hold(ends: Pair, tmp_path: Path) -> None:
         assert got == data
         with pytest.raises(WireLost, match="timed out"):
             wire.write(b"x" * 50_000_000, 0.2)
+
+
+# -- how much of a write that failed was taken ---------------------------------------------------
+
+MUCH = b"0123456789abcdef" * 2_000_000
+
+
+def taken_of(wire: Wire, data: bytes, timeout: float = 10) -> int:
+    with pytest.raises(WireLost) as caught:
+        wire.write(data, timeout)
+    return caught.value.taken
+
+
+@pytest.mark.parametrize("read", [0, 1_000_000])
+@pytest.mark.usefixtures("short_tick")
+def test_what_was_taken_is_what_arrives_and_not_a_byte_more(ends: Pair, read: int) -> None:
+    """Over several calls into the kernel, the last of which timed out."""
+    wire, server = ends
+    got = bytearray()
+
+    def sip() -> None:
+        while len(got) < read:
+            got.extend(server.recv(read - len(got)))
+
+    thread = later(sip, 0.1)
+    taken = taken_of(wire, MUCH, 0.6)
+    thread.join()
+    wire.close()
+    while part := server.recv(1 << 20):
+        got.extend(part)
+    assert read < taken < len(MUCH)
+    assert got == MUCH[:taken]
+
+
+def test_what_a_reset_met_on_its_way_was_taken(ends: Pair) -> None:
+    wire, server = ends
+    got = bytearray()
+
+    def read_and_reset() -> None:
+        while len(got) < 500_000:
+            got.extend(server.recv(65536))
+        Peer(server).reset()
+
+    thread = later(read_and_reset, 0.0)
+    taken = taken_of(wire, MUCH)
+    thread.join()
+    assert len(got) <= taken < len(MUCH)
+
+
+def test_of_what_never_began_nothing_was_taken(ends: Pair) -> None:
+    wire, server = ends
+    assert taken_of(wire, b"x" * 10, 0) == 0
+    Peer(server).reset()
+    while not wire.spoke_unasked():
+        time.sleep(0.01)
+    assert taken_of(wire, b"x" * 10) == 0
+    wire.abort()
+    assert taken_of(wire, b"x" * 10) == 0
+    wire.close()
+    assert taken_of(wire, b"x" * 10) == 0
+
+
+def test_under_tls_all_of_it_may_be_on_its_way(ends: Pair, tmp_path: Path) -> None:
+    wire, plain = ends
+    with secured(wire, plain, tmp_path) as server:
+        assert taken_of(wire, MUCH, 0.2) == len(MUCH)
+        Peer(server).reset()
+    assert taken_of(wire, b"x" * 10) == 10

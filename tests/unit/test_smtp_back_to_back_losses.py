@@ -1,0 +1,394 @@
+"""Back to back: what the answer to a message is, and where doubt begins when there is none."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sending.outcomes import Outcome, Stage
+from sending.smtp import StaleConnection
+from sending.smtp_wire import Wire, WireLost
+
+from .back_to_back import (
+    BIG,
+    TAKEN,
+    A,
+    B,
+    C,
+    Message,
+    announced,
+    envelope,
+    failure,
+    gone,
+    hear_body,
+    hear_envelope,
+    hello,
+    ordinary,
+    relay_opened,
+    relay_to,
+    send,
+    until_data,
+)
+from .scripted_smtp import Peer, scripted
+from .smtp_relay import make_certificate, outcome
+
+# -- the answer to the message whose end carries an envelope --------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (b"451 4.3.0 later\r\n", 451),
+        (b"554 5.7.1 spam\r\n", 554),
+        (b"421 4.3.2 closing\r\n", 421),
+        (b"354 what\r\n", None),
+        (b"nonsense\r\n", None),
+        (b"", None),
+    ],
+)
+@pytest.mark.parametrize("stray", [b"", b"250 ok\r\n", b"250 ok\r\n" + TAKEN])
+def test_without_an_acceptance_nothing_announced_is_gone_on_with(
+    said: bytes, code: int | None, stray: bytes
+) -> None:
+    """A second reply would be taken for the one to MAIL."""
+
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        hear_envelope(peer, A)
+        peer.raw(TAKEN)
+        hear_body(peer, A, B)
+        if said:
+            peer.raw(said + stray)
+            gone(peer)
+
+    with scripted(talk, ordinary(B)) as server:
+        relay = relay_to(server)
+        relay.open()
+        answered = failure(relay, A, B)
+        assert (answered.stage, answered.code) == (Stage.DOT, code)
+        assert (outcome(answered) is Outcome.IN_DOUBT) == (code is None)
+        assert not relay.is_open
+        with pytest.raises(StaleConnection):
+            send(relay, B)
+        relay.open()
+        assert send(relay, B).text == "second connection"
+        relay.close()
+
+
+def test_after_a_refusal_of_the_last_one_the_session_goes_on() -> None:
+    def talk(peer: Peer) -> None:
+        announced(peer)
+        peer.raw(TAKEN)
+        hear_body(peer, B)
+        peer.say(b"554 5.7.1 spam")
+        assert peer.ask(b"250 reset") == b"RSET"
+        hear_envelope(peer, C)
+        peer.raw(TAKEN)
+        hear_body(peer, C)
+        peer.say(b"250 ok")
+        peer.bye()
+
+    with scripted(talk) as server:
+        relay = relay_to(server)
+        relay.open()
+        send(relay, A, B)
+        assert failure(relay, B).code == 554
+        assert send(relay, C).code == 250
+        relay.close()
+
+
+def test_silence_after_the_end_is_doubt() -> None:
+    done = threading.Event()
+
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        hear_envelope(peer, A)
+        peer.raw(TAKEN)
+        hear_body(peer, A, B)
+        done.wait(20)
+
+    with scripted(talk) as server:
+        said = failure(relay_opened(server, reply_timeout=0.2), A, B)
+        done.set()
+    assert (said.stage, said.code, said.text) == (Stage.DOT, None, "timed out")
+    assert outcome(said) is Outcome.IN_DOUBT
+
+
+# -- an end within the one write ------------------------------------------------------------------
+
+
+def test_a_reset_within_the_body_is_no_doubt() -> None:
+    def talk(peer: Peer) -> None:
+        until_data(peer)
+        peer.sock.recv(1000)
+        peer.reset()
+
+    with scripted(talk) as server:
+        relay = relay_opened(server)
+        said = failure(relay, BIG, B)
+        assert not relay.is_open
+    assert (said.stage, said.code) == (Stage.BODY, None)
+    assert outcome(said) is Outcome.RETRY
+
+
+def test_a_server_that_stops_reading_times_out_in_the_body() -> None:
+    done = threading.Event()
+
+    def talk(peer: Peer) -> None:
+        until_data(peer)
+        done.wait(20)
+
+    with scripted(talk) as server:
+        said = failure(relay_opened(server, timeout=0.4), BIG, B)
+        done.set()
+    assert (said.stage, said.code, said.text) == (Stage.BODY, None, "timed out")
+
+
+def test_an_abort_within_the_body_is_no_doubt() -> None:
+    def talk(peer: Peer) -> None:
+        until_data(peer)
+        peer.sock.recv(1000)
+        relay.abort()
+
+    with scripted(talk) as server:
+        relay = relay_opened(server)
+        said = failure(relay, BIG, B)
+    assert (said.stage, said.code) == (Stage.BODY, None)
+
+
+def test_an_end_that_is_seen_before_the_write_is_no_doubt() -> None:
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        hear_envelope(peer, A)
+        peer.sock.setsockopt(6, 3, 1)  # TCP_CORK: the reply and the FIN in one segment
+        peer.raw(TAKEN)
+        peer.sock.shutdown(1)
+        gone(peer)
+
+    with scripted(talk) as server:
+        said = failure(relay_opened(server), A, B)
+    assert (said.stage, said.code) == (Stage.BODY, None)
+    assert outcome(said) is Outcome.RETRY
+
+
+@pytest.mark.parametrize("end", [Peer.end, Peer.reset])
+def test_a_refusal_within_the_body_is_heard(end: Callable[[Peer], None]) -> None:
+    """Also where the connection is gone with it."""
+
+    def talk(peer: Peer) -> None:
+        until_data(peer)
+        peer.sock.recv(1000)
+        peer.say(b"552 5.3.4 too big")
+        end(peer)
+
+    with scripted(talk) as server:
+        relay = relay_opened(server)
+        said = failure(relay, BIG, B)
+        assert not relay.is_open
+    assert (said.stage, said.code, said.enhanced) == (Stage.BODY, 552, "5.3.4")
+    assert outcome(said) is Outcome.FAILED
+
+
+def test_a_refusal_before_the_body_lets_nothing_of_it_go() -> None:
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        hear_envelope(peer, A)
+        peer.raw(TAKEN + b"452 4.3.1 full\r\n")
+        gone(peer)
+
+    with scripted(talk) as server:
+        said = failure(relay_opened(server), A, B)
+    assert (said.stage, said.code) == (Stage.BODY, 452)
+
+
+def cut_after(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """The write of A with its end stops after so many bytes, as when nobody reads any more."""
+    write = Wire.write
+
+    def cutting(wire: Wire, data: bytes, timeout: float, **more: bool) -> None:
+        if not data.startswith(A[2]):
+            write(wire, data, timeout, **more)
+            return
+        write(wire, data[:count], timeout)
+        lost = WireLost("timed out")
+        lost.taken = count
+        raise lost
+
+    monkeypatch.setattr(Wire, "write", cutting)
+
+
+@pytest.mark.parametrize("short", [1, 3, len(A[2])])
+def test_before_the_whole_end_was_taken_there_is_no_doubt(
+    short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_after(monkeypatch, len(A[2]) + 3 - short)
+
+    def talk(peer: Peer) -> None:
+        until_data(peer, A)
+        peer.rest()
+
+    with scripted(talk) as server:
+        relay = relay_opened(server)
+        said = failure(relay, A, B)
+        assert not relay.is_open
+    assert (said.stage, said.code, said.text) == (Stage.BODY, None, "timed out")
+    assert outcome(said) is Outcome.RETRY
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 30, len(envelope(B)) - 1])
+@pytest.mark.parametrize(
+    ("said", "code"), [(b"250 ok\r\n", 250), (b"554 5.7.1 no\r\n", 554), (b"", None)]
+)
+def test_once_it_was_taken_the_answer_counts_and_half_an_envelope_is_not_gone_on_with(
+    said: bytes, code: int | None, beyond: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_after(monkeypatch, len(A[2]) + 3 + beyond)
+
+    def talk(peer: Peer) -> None:
+        until_data(peer, A)
+        assert peer.body() == A[2]
+        if said:
+            peer.raw(said)
+            assert peer.rest() == envelope(B)[:beyond]
+
+    with scripted(talk) as server:
+        relay = relay_opened(server)
+        if code == 250:
+            assert send(relay, A, B).code == 250
+        else:
+            answered = failure(relay, A, B)
+            assert (answered.stage, answered.code) == (Stage.DOT, code)
+            assert (outcome(answered) is Outcome.IN_DOUBT) == (code is None)
+        assert not relay.is_open
+        with pytest.raises(StaleConnection):
+            send(relay, B)
+
+
+def test_the_acceptance_of_a_server_that_goes_with_the_envelope_unread_is_heard() -> None:
+    """That is a reset behind the reply."""
+
+    def talk(peer: Peer) -> None:
+        until_data(peer, A)
+        peer.sock.recv(len(A[2]) + 3, socket.MSG_WAITALL)
+        peer.say(b"250 2.0.0 queued as Q1")
+        peer.end()
+
+    with scripted(talk, ordinary(B)) as server:
+        relay = relay_opened(server)
+        assert send(relay, A, B).message_id == "Q1"
+        with pytest.raises(StaleConnection):
+            send(relay, B)
+        relay.open()
+        assert send(relay, B).text == "second connection"
+        relay.close()
+
+
+@pytest.mark.parametrize(
+    ("replies", "stage", "code"),
+    [
+        (b"421 4.7.28 slow down\r\n", Stage.MAIL, 421),
+        (b"250 ok\r\n", Stage.RCPT, None),
+        (b"250 ok\r\n250 ok\r\n", Stage.DATA, None),
+        (b"250 ok\r\n250 ok\r\n250 what\r\n", Stage.DATA, None),
+        (b"250 ok\r\n550 5.1.1 nobody\r\n", Stage.RCPT, 550),
+        (b"250 ok\r\n250 ok\r\n354 go\r\n", Stage.BODY, None),
+    ],
+)
+def test_a_loss_of_it_later_is_told_at_its_stage_and_is_no_doubt(
+    replies: bytes, stage: Stage, code: int | None
+) -> None:
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        hear_envelope(peer, A)
+        peer.raw(TAKEN)
+        hear_body(peer, A, B)
+        peer.sock.setsockopt(6, 3, 1)  # TCP_CORK: the replies and the FIN in one segment
+        peer.raw(b"250 2.0.0 queued as Q1\r\n" + replies)
+        peer.sock.shutdown(1)
+        peer.rest()
+
+    with scripted(talk) as server:
+        relay = relay_to(server)
+        relay.open()
+        send(relay, A, B)
+        said = failure(relay, B, C)
+        assert not relay.is_open
+    assert (said.stage, said.code) == (stage, code)
+    assert outcome(said) is not Outcome.IN_DOUBT
+
+
+# -- TLS ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """The server's context; the client trusts its certificate."""
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_it_works_under_tls(tls: ssl.SSLContext) -> None:
+    def talk(peer: Peer) -> None:
+        peer.start_tls(tls)
+        announced(peer)
+        peer.raw(TAKEN)
+        hear_body(peer, B)
+        peer.say(b"250 ok")
+        peer.bye()
+
+    with scripted(talk) as server:
+        relay = relay_opened(server, use_ssl=True)
+        send(relay, A, B)
+        assert send(relay, B).code == 250
+        relay.close()
+
+
+def test_under_tls_a_write_that_fails_is_doubt(tls: ssl.SSLContext) -> None:
+    """Nobody says how much of it has left."""
+
+    def talk(peer: Peer) -> None:
+        peer.start_tls(tls)
+        until_data(peer)
+        peer.sock.recv(1000)
+        peer.reset()
+
+    with scripted(talk) as server:
+        relay = relay_opened(server, use_ssl=True)
+        said = failure(relay, BIG, B)
+        assert not relay.is_open
+    assert (said.stage, said.code) == (Stage.DOT, None)
+    assert outcome(said) is Outcome.IN_DOUBT
+
+
+@pytest.mark.parametrize("following", [None, B])
+def test_under_tls_nothing_is_said_behind_a_write_that_failed(
+    tls: ssl.SSLContext, following: Message | None
+) -> None:
+    """A RSET would be a line of the body."""
+    heard: list[bytes] = []
+
+    def talk(peer: Peer) -> None:
+        peer.start_tls(tls)
+        until_data(peer)
+        start = peer.sock.recv(1000)
+        peer.say(b"552 5.3.4 too big")
+        timed_out.wait(20)
+        heard.append(start + peer.rest())
+
+    timed_out = threading.Event()
+    with scripted(talk) as server:
+        relay = relay_opened(server, use_ssl=True, timeout=0.4)
+        said = failure(relay, BIG, following)
+        assert not relay.is_open
+        timed_out.set()
+    assert (said.stage, said.code) == (Stage.DOT, 552)
+    assert outcome(said) is Outcome.FAILED
+    assert BIG[2].startswith(heard[0])
