@@ -25,6 +25,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from config.embedded.cluster import Cluster
+from tests.dealing import dealt
 from tests.forks import Forks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +68,7 @@ def pytest_collection(session: pytest.Session) -> None:
             importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if {"database_url", "empty_database_url"} & set(getattr(item, "fixturenames", ())):
             # pytest-django makes the test database only for tests that say they use one.
@@ -75,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in ("crash", "browser"):
             if marker in item.path.relative_to(ROOT).parts:
                 item.add_marker(marker)
+    if not _is_controller(config):
+        items[:] = dealt(items, config.workerinput["workercount"])  # type: ignore[attr-defined]
 
 
 _RUN_LOCK = pytest.StashKey[int]()

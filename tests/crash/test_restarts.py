@@ -21,7 +21,7 @@ from tests.forks import Forks
 
 def test_the_relay_restarts(sink: Callable[..., Sink], senders: Senders) -> None:
     relay = sink("--delay", "0.003")
-    campaign = make_campaign(addresses(300))
+    campaign = make_campaign(addresses(300), retry_waits=[2])
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
     process = senders.start("--lanes", "3", **mail)
     for level in (60, 140):

@@ -137,7 +137,7 @@ def test_a_long_lock_wait_ends_in_an_error_and_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     campaign = campaign_to(1)
-    monkeypatch.setattr(sql, "READ_COMMITTED", sql.READ_COMMITTED.replace("10s", "50ms"))
+    monkeypatch.setattr(sql, "RELAXED", sql.RELAXED.replace("10s", "50ms"))
     with Race() as race:
         with transaction.atomic():
             Campaign.objects.select_for_update(no_key=True).get(pk=campaign.pk)

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from campaigns import gate
 from campaigns.models import Campaign
 from sending import sql
 from sending.models import Send
@@ -25,6 +26,9 @@ def test_a_row_that_is_held_for_long(
 ) -> None:
     short = sql.READ_COMMITTED.replace("lock_timeout = '10s'", "lock_timeout = '200ms'")
     monkeypatch.setattr(sql, "READ_COMMITTED", short)
+    # Whoever sends again stands alone behind the gate, and waits for rows as long as for that.
+    patience = gate.DECISION_PATIENCE.replace("'20s'", "'200ms'")
+    monkeypatch.setattr(gate, "DECISION_PATIENCE", patience)
     campaign: Campaign = CampaignFactory.create(sending=True)
     rows = doubtful(2, campaign)
     with _other() as other:

@@ -61,6 +61,13 @@ def ask(cluster: Cluster, query: str = "SELECT 42") -> object:
 
 
 @pytest.fixture
+def made_before(cluster: Cluster, migrated_data: Path) -> None:
+    """The test's ``cluster`` has its files and is not started: ``initdb`` takes seconds, and is no
+    part of what comes later."""
+    subprocess.run(["cp", "-a", str(migrated_data), str(cluster.data)], check=True)
+
+
+@pytest.fixture
 def handler(cluster: Cluster, django_db_blocker: DjangoDbBlocker) -> Iterator[ConnectionHandler]:
     handler = ConnectionHandler({"default": embedded.database_settings(cluster.data)})
     with django_db_blocker.unblock():
@@ -115,6 +122,7 @@ def test_the_server_is_durable_private_and_reachable_by_url(cluster: Cluster) ->
     assert cluster.data.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.usefixtures("made_before")
 def test_it_outlives_its_starter_and_holds_nothing_of_it(cluster: Cluster) -> None:
     starter = embedded_command("start", cluster)
     # Ends only when nobody holds the pipes any more: a server that did would hang us here.
@@ -142,6 +150,7 @@ def test_a_starter_killed_midway_leaves_nothing_in_the_way(cluster: Cluster, mom
     assert list(cluster.data.parent.glob("postgres.init-*")) == []
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_killed_server_comes_back_with_everything_committed(
     cluster: Cluster, handler: ConnectionHandler
 ) -> None:
@@ -161,6 +170,7 @@ def test_a_killed_server_comes_back_with_everything_committed(
     assert server_of(cluster) != killed
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_server_that_recovers_from_the_crash_of_a_backend_is_stopped(cluster: Cluster) -> None:
     # Told to end at this moment, PostgreSQL 18 never does.
     for _ in range(3):
@@ -175,6 +185,7 @@ def test_a_server_that_recovers_from_the_crash_of_a_backend_is_stopped(cluster: 
     assert ask(cluster) == 42
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_server_that_does_not_end_in_order_is_ended_at_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +201,7 @@ def test_a_server_that_does_not_end_in_order_is_ended_at_once(
     assert ask(cluster) == 42
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_killed_server_whose_backend_still_works_is_waited_for(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +219,7 @@ def test_a_killed_server_whose_backend_still_works_is_waited_for(
         busy.close()
 
 
+@pytest.mark.usefixtures("made_before")
 def test_many_processes_meet_a_killed_server(cluster: Cluster) -> None:
     cluster.ensure()
     os.kill(server_of(cluster), signal.SIGKILL)
@@ -215,6 +228,7 @@ def test_many_processes_meet_a_killed_server(cluster: Cluster) -> None:
     assert said == {(f"running as process {server_of(cluster)} in {cluster.data}\n", "")}
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_pid_file_that_names_a_stranger_is_stale(cluster: Cluster, stranger: int) -> None:
     cluster.ensure()
     pid_file = cluster.data / "postmaster.pid"
@@ -229,6 +243,7 @@ def test_a_pid_file_that_names_a_stranger_is_stale(cluster: Cluster, stranger: i
     assert processes.is_alive(stranger)
 
 
+@pytest.mark.usefixtures("made_before")
 def test_where_there_is_no_proc_lsof_tells(
     cluster: Cluster, stranger: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +256,7 @@ def test_where_there_is_no_proc_lsof_tells(
     assert not processes.belongs(server_of(cluster), cluster.data.parent)
 
 
+@pytest.mark.usefixtures("made_before")
 def test_the_pid_file_of_a_living_server_stays(cluster: Cluster) -> None:
     cluster.ensure()
     before = server_of(cluster)
@@ -255,6 +271,7 @@ def test_the_pid_file_of_a_living_server_stays(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "not a number\n"])
+@pytest.mark.usefixtures("made_before")
 def test_an_unreadable_pid_file_is_stale(cluster: Cluster, content: str) -> None:
     cluster.ensure()
     cluster.stop()
@@ -309,6 +326,7 @@ def test_stopping_is_clean_and_the_next_connection_starts_again(cluster: Cluster
     assert ask(cluster) == 42
 
 
+@pytest.mark.usefixtures("made_before")
 def test_data_of_another_major_version_is_refused_in_one_line(
     cluster: Cluster, handler: ConnectionHandler
 ) -> None:

@@ -218,9 +218,7 @@ def test_an_answer_that_comes_later_settles_the_row_and_brings_no_word_back(
     forget(_person(send))
     given = told(claimed, outcome)
     said = given.answer
-    object.__setattr__(
-        given, "answer", type(said)(said.stage, said.code, said.enhanced, f"{said.text} {email}")
-    )
+    given = given._replace(answer=said._replace(text=f"{said.text} {email}"))
     assert settle([given], doubt_wait=0) == {send.pk: becomes}
     send = _again(send)
     assert (send.status, send.reason, send.answer_text) == (becomes, reason, "")

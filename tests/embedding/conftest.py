@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import json
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,14 @@ from tests.conftest import ROOT
 
 PROJECT = Path(__file__).parent / "project"
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+#: Each command as ``python -m django`` runs it; what they say is parted by a line of its own.
+COMMANDS = """
+import json, sys
+from django.core.management import execute_from_command_line
+for command in json.loads(sys.argv[1]):
+    execute_from_command_line(["django-admin", *command])
+    print("\\x1e", flush=True)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +60,7 @@ def site_packages(wheel: Path) -> Path:
 
 
 Run = Callable[..., str]
+Commands = Callable[..., list[str]]
 
 
 @pytest.fixture
@@ -85,5 +95,20 @@ def host(
         )
         assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def commands(host: Run) -> Commands:
+    """Runs Django's commands in the foreign site one after the other, in one process: a start
+    takes longer than most of them. What each said; the first that fails ends it."""
+
+    def run(*given: str, **extra: str) -> list[str]:
+        """``"migrate --verbosity 0"``: words are parted by blanks."""
+        said = host("-c", COMMANDS, json.dumps([line.split() for line in given]), **extra)
+        *parts, rest = said.split("\x1e\n")
+        assert (len(parts), rest) == (len(given), "")
+        return parts
 
     return run

@@ -14,9 +14,8 @@ import pytest
 
 from tests.crash.conftest import Sink
 
-from .conftest import PROJECT, Run
+from .conftest import PROJECT, Commands, Run
 
-DJANGO = ("-m", "django")
 HOST = "www.example.org"
 #: What a mail program does with the link, and what the site then knows. By http, which the
 #: site redirects elsewhere.
@@ -70,37 +69,44 @@ def tables(database_url: str) -> set[str]:
 
 
 def test_the_apps_come_from_the_wheel(host: Run, site_packages: Path) -> None:
-    for name in ("subscribers", "campaigns", "sending"):
-        found = host("-c", f"import {name}; print({name}.__file__)").strip()
-        assert Path(found).is_relative_to(site_packages)
-    assert Path(host("-c", "import shop; print(shop.__file__)").strip()).is_relative_to(PROJECT)
+    names = ("subscribers", "campaigns", "sending", "shop")
+    found = host("-c", f"import {', '.join(names)}\nfor m in {', '.join(names)}: print(m.__file__)")
+    *ours, shop = map(Path, found.splitlines())
+    assert [path.relative_to(site_packages).parts[0] for path in ours] == list(names[:-1])
+    assert shop.is_relative_to(PROJECT)
 
 
 def test_a_foreign_site_sends_a_campaign(
-    host: Run, relay: Sink, empty_database_url: str, tmp_path: Path
+    host: Run, commands: Commands, relay: Sink, empty_database_url: str, tmp_path: Path
 ) -> None:
     """From an empty database to an unsubscription, and away again without a trace."""
     assert tables(empty_database_url) == set()
-    host(*DJANGO, "migrate", "--verbosity", "0")
+    host("-m", "django", "migrate", "--verbosity", "0")
     before = tables(empty_database_url)
     assert {"shop_clerk", "sendonce_sending_send"} <= before
-    host(*DJANGO, "makemigrations", "--check", "--dry-run")
-    checked = host(*DJANGO, "check", "--fail-level", "WARNING", "--database", "default")
+    _, checked, first, second = commands(
+        "makemigrations --check --dry-run",
+        "check --fail-level WARNING --database default",
+        "announce default ann@example.org bob@example.org",
+        "announce files cid@example.org",
+    )
     assert checked == "System check identified no issues (0 silenced).\n"
 
-    first = host(*DJANGO, "announce", "default", "ann@example.org", "bob@example.org").strip()
-    second = host(*DJANGO, "announce", "files", "cid@example.org").strip()
-    host(*DJANGO, "run_sender", "--drain", "--lanes", "2", RELAY_PORT=str(relay.port))
+    _, told, status = commands(
+        "run_sender --drain --lanes 2",
+        "ledger --json",
+        "sender_status --json",
+        RELAY_PORT=str(relay.port),
+    )
     assert sorted(e["recipient"] for e in relay.accepted()) == [
         "ann@example.org",
         "bob@example.org",
     ]
-    ledger = json.loads(host(*DJANGO, "ledger", "--json"))
-    assert [(c["campaign"], c["status"], c["sent"], c["holds"]) for c in ledger] == [
+    assert [(c["campaign"], c["status"], c["sent"], c["holds"]) for c in json.loads(told)] == [
         (int(first), "sent", 2, True),
         (int(second), "sent", 1, True),
     ]
-    json.loads(host(*DJANGO, "sender_status", "--json"))
+    json.loads(status)
 
     (mail,) = (tmp_path / "mail").iterdir()
     with mail.open("rb") as file:
@@ -116,8 +122,12 @@ def test_a_foreign_site_sends_a_campaign(
     assert len(seen) >= 8
     assert [line for line in seen if not line.startswith("200 /staff/sendonce_")] == []
 
-    for app in ("sending", "campaigns", "subscribers"):
-        host(*DJANGO, "migrate", f"sendonce_{app}", "zero", "--verbosity", "0")
+    commands(
+        *(
+            f"migrate sendonce_{app} zero --verbosity 0"
+            for app in ("sending", "campaigns", "subscribers")
+        )
+    )
     left = tables(empty_database_url)
     assert left == {name for name in before if not name.startswith("sendonce_")}
     assert "shop_clerk" in left

@@ -133,16 +133,16 @@ def test_a_sparse_chunk_makes_the_next_one_wider(size: int, inserted: int, becom
 @pytest.mark.parametrize(
     ("size", "inserted", "seconds", "becomes"),
     [
-        (5000, 5000, 0.3, 2500),  # too long: half
+        (5000, 5000, 0.15, 2500),  # too long: half
         (900, 900, 5.0, 500),
         (500, 500, 5.0, 500),  # never less than that
         (100, 100, 5.0, 100),
-        (5000, 0, 0.04, 20_000),  # sparse, and four times as much has time
-        (5000, 0, 0.06, 5000),
-        (2500, 2500, 0.09, 5000),  # the setting again as soon as it has time
-        (2500, 2500, 0.11, 2500),
-        (4000, 4000, 0.05, 5000),
-        (20_000, 20_000, 0.1, 5000),
+        (5000, 0, 0.02, 20_000),  # sparse, and four times as much has time
+        (5000, 0, 0.03, 5000),
+        (2500, 2500, 0.045, 5000),  # the setting again as soon as it has time
+        (2500, 2500, 0.055, 2500),
+        (4000, 4000, 0.025, 5000),
+        (20_000, 20_000, 0.05, 5000),
     ],
 )
 def test_a_chunk_that_takes_long_makes_the_next_one_smaller(
