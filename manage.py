@@ -14,6 +14,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError, OperationalError, ProgrammingError
 
 UNDEFINED_TABLE = "42P01"  # the SQLSTATE
+#: As of options that a command does not know.
+EXIT_SETTINGS = 2
 
 
 def main() -> None:
@@ -34,7 +36,8 @@ def main() -> None:
         if line is None:
             raise
         print(f"error: {line}", file=sys.stderr)
-        sys.exit(1)
+        # A supervisor that starts it again would not mend the settings.
+        sys.exit(EXIT_SETTINGS if isinstance(error, ImproperlyConfigured) else 1)
 
 
 def _plain_line(error: Exception) -> str | None:

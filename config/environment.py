@@ -79,6 +79,10 @@ def transport_settings(url: str) -> dict[str, Any]:
     SMTP goes through Sendonce's own backend, which knows how far a conversation got. Raises
     ``ImproperlyConfigured`` for an unknown scheme or a port that is no number.
     """
+    scheme, _, rest = url.partition(":")
+    if scheme.lower().startswith("smtp") and rest and not rest.startswith("//"):
+        # It would be read as no host at all, and mail would go to port 25 of this machine.
+        raise ImproperlyConfigured("EMAIL_URL names no relay: it is smtp://host:port.")
     try:
         parsed = Env.email_url_config(url)
     except (ValueError, ImproperlyConfigured) as error:

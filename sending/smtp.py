@@ -85,6 +85,20 @@ class EmailBackend(BaseEmailBackend):
         }
         if host is None:
             given = self._from_settings(given)
+        _check(
+            {
+                "use_tls": given["USE_TLS"],
+                "use_ssl": given["USE_SSL"],
+                "chunking": chunking,
+                "back_to_back": back_to_back,
+            },
+            {
+                "timeout": given["TIMEOUT"],
+                "connect_timeout": connect_timeout,
+                "reply_timeout": reply_timeout,
+            },
+            messages_per_connection,
+        )
         self.host: str = given["HOST"]
         self.use_tls = bool(given["USE_TLS"])
         self.use_ssl = bool(given["USE_SSL"])
@@ -98,9 +112,6 @@ class EmailBackend(BaseEmailBackend):
             command=float(given["TIMEOUT"] or Timeouts.command),
             final=reply_timeout,
         )
-        for name, value in (("chunking", chunking), ("back_to_back", back_to_back)):
-            if value not in (True, False):  # the text "no" would be yes
-                raise ImproperlyConfigured(f"SMTP: {name} is true or false, not {value!r}.")
         self.local_hostname = local_hostname
         self.messages_per_connection = messages_per_connection
         self.chunking = chunking
@@ -109,8 +120,6 @@ class EmailBackend(BaseEmailBackend):
             raise ImproperlyConfigured("SMTP: set at most one of chunking and back_to_back.")
         if self.use_ssl and self.use_tls:
             raise ImproperlyConfigured("SMTP: set at most one of use_ssl and use_tls.")
-        if messages_per_connection < 1:
-            raise ImproperlyConfigured("SMTP: messages_per_connection is at least 1.")
         self._session: Session | None = None
         self._context: ssl.SSLContext | None = None
         self._aborted = False
@@ -325,6 +334,22 @@ class EmailBackend(BaseEmailBackend):
         if not accepted and refused is not None:
             raise refused
         return bool(accepted)
+
+
+def _check(flags: dict[str, Any], seconds: dict[str, Any], messages: Any) -> None:
+    """Raise ``ImproperlyConfigured`` for an option that would not mean what it seems to: the text
+    "no" would be yes. None is an option that was not given."""
+    for name, value in flags.items():
+        if value is not None and value not in (True, False):
+            raise ImproperlyConfigured(f"SMTP: {name} is true or false, not {value!r}.")
+    for name, value in seconds.items():
+        if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
+            words = f"SMTP: {name} is a number of seconds above 0, not {value!r}."
+            raise ImproperlyConfigured(words)
+    if not isinstance(messages, int) or messages < 1:
+        raise ImproperlyConfigured(
+            f"SMTP: messages_per_connection is a whole number from 1 on, not {messages!r}."
+        )
 
 
 def _checked(envelope_from: str, recipient: str, data: bytes) -> tuple[str, str]:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 
 from django.db import connection, connections
+from django.utils import timezone
 
 from campaigns import lifecycle
 from campaigns.errors import CampaignError, GateBusy
@@ -238,7 +239,7 @@ class Upkeep(threading.Thread):
                 continue
             with contextlib.suppress(CampaignError):  # busy; the next look comes soon
                 if lifecycle.finish(campaign):
-                    log.info("campaign sent", extra={"event": "finished", "campaign": campaign.pk})
+                    _tell_finished(campaign)
                     finished = True
         return finished
 
@@ -250,3 +251,22 @@ class Upkeep(threading.Thread):
             )
             row = cursor.fetchone()
         return not (row and row[0])
+
+
+def _tell_finished(campaign: Campaign) -> None:
+    """The line about a campaign that is over. Doubt waits for somebody, so it warns."""
+    found = counters.with_audience(campaign.pk)
+    doubt_left = found["in_doubt"]
+    seconds = None
+    if campaign.started_at is not None:
+        seconds = round((timezone.now() - campaign.started_at).total_seconds(), 1)
+    log.log(
+        logging.WARNING if doubt_left else logging.INFO,
+        "campaign finished, some rows are in doubt" if doubt_left else "campaign sent",
+        extra={
+            "event": "finished",
+            "campaign": campaign.pk,
+            "seconds": seconds,
+            **{status: number for status, number in found.items() if number},
+        },
+    )

@@ -85,6 +85,7 @@ class Sender:
                 "worker": self.shared.worker_id,
                 "lanes": len(self.lanes),
                 "lot": self.shared.lot_limit,
+                "doubt_at_most": len(self.lanes) * self.shared.lot_limit,
             },
         )
         for thread in (self.heartbeat, self.upkeep, self.dispatcher, *self.lanes):

@@ -17,7 +17,7 @@ def test_the_sender_does_not_start_with_them(environ: dict[str, str], forks: For
     entry: dict[str, Any] = {"BACKEND": SES, "OPTIONS": {"client_params": {"region_name": "x"}}}
     environ["SENDONCE_TRANSPORTS"] = json.dumps({"ses": entry})
     done = forks.manage("run_sender", "--drain", env=environ)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "(sendonce.E006) SENDONCE['TRANSPORTS']['ses']" in done.stderr
     assert "total_max_attempts" in done.stderr
     assert "Traceback" not in done.stderr

@@ -70,3 +70,32 @@ def test_a_sender_logs_that_links_would_be_dead(
     ]
     assert len(lines) == int(warned)
     assert all("WARNING" in line and "http://127.0.0.1:8000" in line for line in lines)
+
+
+#: Each in the environment, and what is said of it.
+WRONG = [
+    ("EMAIL_URL", "smtp://127.0.0.1:2525?back_to_bak=true", "unknown options back_to_bak"),
+    ("EMAIL_URL", "smtp://127.0.0.1:2525?back_to_back=maybe", "is true or false, not 'maybe'"),
+    ("EMAIL_URL", "smtp://127.0.0.1:2525?reply_timeout=1m", "number of seconds above 0, not '1m'"),
+    ("EMAIL_URL", "smtp:127.0.0.1", "EMAIL_URL names no relay"),
+    ("SENDONCE_LANES", "many", "SENDONCE_LANES"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), WRONG)
+def test_a_sender_ends_as_with_bad_options(
+    manage: Manage, name: str, value: str, said: str
+) -> None:
+    done = manage("run_sender", "--drain", extra={name: value})
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["sender_status", "ledger"])
+def test_who_only_looks_is_told_and_sees(manage: Manage, command: str) -> None:
+    name, value, said = WRONG[0]
+    done = manage(command, extra={name: value})
+    assert done.returncode == 0, done.stderr
+    assert said in done.stderr
+    assert done.stdout

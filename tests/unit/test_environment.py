@@ -105,7 +105,9 @@ def test_other_mail_backends_are_djangos() -> None:
     assert files["OPTIONS"] == {"file_path": "/var/spool/out"}
 
 
-@pytest.mark.parametrize("url", ["pigeon://coop", "mx.example.org", "smtp://mx.example.org:mail"])
+@pytest.mark.parametrize(
+    "url", ["pigeon://coop", "mx.example.org", "smtp://mx.example.org:mail", "smtp:mx.example.org"]
+)
 def test_an_unknown_mail_address_is_refused_in_one_line(url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=r"^EMAIL_URL [^\n]*$"):
         environment.transport_settings(url)

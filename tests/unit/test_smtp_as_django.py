@@ -213,6 +213,12 @@ def test_as_a_mailer() -> None:
         {"hots": "example.org"},
         {"chunking": "no"},
         {"back_to_back": "off"},
+        {"use_tls": "false"},
+        {"timeout": 0},
+        {"timeout": "5"},
+        {"reply_timeout": -3},
+        {"connect_timeout": float("inf")},
+        {"messages_per_connection": "100"},
     ],
 )
 def test_options_that_can_not_be_meant(options: dict[str, Any]) -> None:

@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from campaigns.models import Campaign
 from sending.campaign_id import find_campaign
 from sending.counters_text import drift_block, mended
 from sending.ledger import OPEN, STATUSES, Balance, balance
+from sending.management.looking import LookingCommand
 from sending.models import Counted, Send
 from sending.plain_table import short, table
 from sending.recount import Drift, event_drift, rebuild
@@ -34,7 +35,7 @@ MEANING = {
 CLOSED = [status for status in STATUSES if status not in OPEN]
 
 
-class Command(BaseCommand):
+class Command(LookingCommand):
     help = (
         "Count the recipients of one or all campaigns that ever started, and compare the counters "
         "that pages show with the rows. Exit code 0: all are accounted for and counted, 1: some "

@@ -106,7 +106,7 @@ def _number(option: str, given: str, least: int, most: int) -> int:
 
 
 def _stay(count: int) -> str:
-    return f", {count:,} stay (in doubt, open, or with news of late)" if count else ""
+    return f", {count:,} stay (in doubt, open, or with an event newer than that)" if count else ""
 
 
 def _rows(count: int) -> str:

@@ -6,7 +6,12 @@ import argparse
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    SystemCheckError,
+)
 from django.db import DatabaseError, InterfaceError
 
 from campaigns.models import Campaign
@@ -28,7 +33,7 @@ SLACK = 3.0
 EPILOG = """exit codes:
   0    stopped by SIGTERM or SIGINT, or drained: every row is accounted for
   1    an unexpected error
-  2    bad options
+  2    bad options, or settings that a check refuses
   3    the database cannot keep the promise (fsync off, a standby, too old)
   4    another database cluster than before: check, then --confirm-cluster
   5    stopped while the database was away: rows on the wire will be in doubt
@@ -94,6 +99,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--no-progress", action="store_true", help="log lines even on a terminal"
         )
+
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        """Wrong settings are no reason for a supervisor to try again."""
+        try:
+            super().check(*args, **kwargs)
+        except SystemCheckError as error:
+            error.returncode = EXIT_USAGE
+            raise
 
     def handle(self, **options: Any) -> None:
         display = progress.choose(self.stdout, live=not options["no_progress"])

@@ -8,11 +8,12 @@ from datetime import timedelta
 from time import monotonic, sleep
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
 from sending import status as facts
 from sending import status_text, story_text
+from sending.management.looking import LookingCommand
 from sending.story import MOST, story
 from sending.waits import pause_of
 from subscribers.database_clock import database_time
@@ -25,7 +26,7 @@ ENOUGH = 10
 LONGEST = timedelta(seconds=SAMPLES * SAMPLE_S)
 
 
-class Command(BaseCommand):
+class Command(LookingCommand):
     help = (
         "Show senders, campaigns, paused transports, slowed limits, doubt, retries, webhooks and "
         "the latest failures; with --address everything that one address got or did not get, and "
