@@ -195,7 +195,7 @@ def _decoded(values: list[Any]) -> list[Any]:
         decoded = json.loads(f"[{','.join(['null' if v is None else v for v in values])}]")
         if len(decoded) == len(values):
             return list(decoded)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         pass
     return [_json(value) for value in values]
 
@@ -206,6 +206,8 @@ def _json(value: Any) -> Any:
         return value
     try:
         return json.loads(value)
+    except RecursionError:
+        return value  # nested too deeply: its own message fails, by being no mapping
     except ValueError:
         # A number longer than Python turns into one (4,300 digits): one row's attribute must not
         # keep those that were claimed with it waiting for their lease, again and again.

@@ -6,6 +6,7 @@ Use it as ``EMAIL_BACKEND`` (Django 5.2) or as a ``BACKEND`` of ``MAILERS`` (6.1
 
 from __future__ import annotations
 
+import logging
 import ssl
 import threading
 from collections.abc import Sequence
@@ -23,6 +24,12 @@ from .smtp_message import message_bytes
 from .smtp_session import Session
 
 __all__ = ["EmailBackend", "SMTPFailure", "SMTPRefusedLocally", "StaleConnection"]
+
+
+log = logging.getLogger("sendonce.sender")
+
+#: Host and port of relays that were seen to throw away what comes behind a message.
+_unanswering: set[tuple[str, int]] = set()
 
 
 class StaleConnection(SMTPFailure):
@@ -207,7 +214,7 @@ class EmailBackend(BaseEmailBackend):
             use_ssl=self.use_ssl,
             context=self._context,
             chunking=self.chunking,
-            back_to_back=self.back_to_back,
+            back_to_back=self.back_to_back and (self.host, self.port) not in _unanswering,
         )
         self._session = session  # before opening and before the look at the flag: see abort
         if self._aborted:
@@ -263,11 +270,23 @@ class EmailBackend(BaseEmailBackend):
         try:
             return session.deliver(sender, bare, data, is_stuffed=is_stuffed, following=following)
         except SMTPFailure as failure:
+            if session.is_unanswered:
+                self._stop_back_to_back()
             if self._aborted or not self._went_stale(session, failure):
                 raise
             if not reconnect:
                 raise StaleConnection(failure.answer) from failure
         return self._connect().deliver(sender, bare, data, is_stuffed=is_stuffed)
+
+    def _stop_back_to_back(self) -> None:
+        """Each further message would cost the time for a command, and be in doubt."""
+        if (self.host, self.port) not in _unanswering:
+            _unanswering.add((self.host, self.port))
+            log.warning(
+                "the relay does not answer what comes behind a message: back_to_back is off for it "
+                "until this process ends",
+                extra={"event": "back_to_back_off", "host": self.host, "port": self.port},
+            )
 
     @staticmethod
     def _went_stale(session: Session, failure: SMTPFailure) -> bool:

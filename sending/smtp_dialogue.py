@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import smtplib
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .answers import Answer, Stage, answer
 from .smtp_wire import Reply, Wire, WireLost
@@ -33,6 +34,13 @@ class NeverBegun(SMTPFailure):
     """The server had ended the session before a byte of the message was written."""
 
 
+class Announced(NamedTuple):
+    """The message whose envelope was written behind the one before, and what was said of that."""
+
+    message: tuple[str, str, bytes]
+    replies: tuple[Reply, ...]
+
+
 @dataclass(frozen=True)
 class Timeouts:
     """Seconds: for connecting, for each command and write, and for the reply after the dot."""
@@ -51,9 +59,10 @@ class Dialogue:
     #: What EHLO offered: keyword in capitals, and its parameters.
     features: dict[str, str] = field(default_factory=dict)
     is_open: bool = False
-    #: Sender, recipient and bytes of the message whose envelope was written behind the one before:
-    #: nothing but its replies and itself can follow.
-    announced: tuple[str, str, bytes] | None = None
+    #: Nothing but this message can be sent then.
+    announced: Announced | None = None
+    #: No word came of an envelope that was written behind a message, in the time for a command.
+    is_unanswered: bool = False
 
     def command(self, line: str) -> Reply:
         """Send a command and read its reply. Raises ``WireLost``."""
@@ -109,10 +118,20 @@ class Dialogue:
         return SMTPFailure(answer(stage, None, str(why)))
 
     def reset_after(self, failure: SMTPFailure) -> SMTPFailure:
-        """RSET, so that the session serves the next message; without success it is closed."""
+        """RSET, so that the session serves the next message; without success it is closed.
+
+        The failure, unless the reply to RSET can't be that: then a reply came too many before it,
+        and the refusal may have been about another message."""
         try:
-            if failure.answer.code == 421 or self.command("RSET").code != 250:
+            if failure.answer.code == 421:
                 self.drop()
+                return failure
+            reply = self.command("RSET")
+            if reply.code != 250:
+                self.drop()
+            if reply.code < 400 and reply.code != 250:
+                stage = Stage.DOT if failure.answer.stage is Stage.DOT else Stage.MAIL
+                return SMTPFailure(answer(stage, None, f"unreadable reply: {reply.code} to RSET"))
         except WireLost:
             self.drop()
         return failure

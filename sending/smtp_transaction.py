@@ -20,12 +20,13 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .answers import Answer, Stage, answer
-from .smtp_dialogue import Dialogue, SMTPFailure, SMTPRefusedLocally
+from .smtp_dialogue import Announced, Dialogue, NeverBegun, SMTPFailure, SMTPRefusedLocally
 from .smtp_envelope import needs_utf8, unstuffed, whole_lines, wire_body
-from .smtp_wire import Reply, WireLost
+from .smtp_wire import Reply, WireClosed, WireLost, WireTimedOut
 
 FINAL_DOT = b".\r\n"
 _QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,200})|\bid=([\w.-]{1,200})", re.IGNORECASE)
@@ -36,6 +37,13 @@ class Step(NamedTuple):
 
     stage: Stage
     wanted: tuple[int, ...]
+
+    def fits(self, reply: Reply, in_step: bool) -> bool:
+        """Whether the reply can be this step's. ``in_step``: none before it refused. Whoever has
+        refused the sender takes no recipient."""
+        if reply.code in self.wanted:
+            return in_step or self is not RCPT
+        return reply.code >= 400
 
     def is_unreadable(self, reply: Reply) -> bool:
         """DATA is answered by 354 or refused; anything below 400 is neither."""
@@ -91,22 +99,35 @@ def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> None:
 
 
 def _all_at_once(dialogue: Dialogue, lines: bytes) -> None:
-    """One write, or none where that was done before; then the replies, each for its own step. The
-    first that refuses is the answer: whatever follows it refuses for that reason, or (DATA) has to
-    be ended empty."""
+    """One write, and the replies to it."""
+    try:
+        dialogue.wire.write(lines, dialogue.timeouts.command)
+    except WireLost as lost:
+        raise dialogue.lost(Stage.MAIL, lost) from lost
+    _heard_all(dialogue, dialogue.reply)
+
+
+def _heard_all(dialogue: Dialogue, next_reply: Callable[[], Reply]) -> None:
+    """The replies to MAIL, RCPT and DATA, each for its own step. The first that refuses is the
+    answer: whatever follows it refuses for that reason, or (DATA) has to be ended empty.
+
+    Where a reply can't be its step's, somebody said one too many, and whose the refusal before it
+    was nobody knows: nothing was attempted then, by which nobody's address is judged.
+    """
     refused: SMTPFailure | None = None
     taken: list[Step] = []
     step = MAIL
     try:
-        if lines:
-            dialogue.wire.write(lines, dialogue.timeouts.command)
         for step in (MAIL, RCPT, DATA):
-            reply = dialogue.reply()
+            reply = next_reply()
+            if not step.fits(reply, refused is None):
+                said = f"unreadable reply: {reply.code} to {step.stage.upper()}"
+                if refused is not None:
+                    raise dialogue.lost(Stage.MAIL, said)
+                raise WireLost(said)
             if reply.code in step.wanted:
                 taken.append(step)
                 continue
-            if reply.code < 400:
-                raise WireLost(f"unreadable reply: {reply.code} to {step.stage.upper()}")
             refused = refused or dialogue.failure(step.stage, reply)
             if reply.code == 421:
                 break
@@ -164,17 +185,22 @@ def back_to_back(
     names (RFC 2920 4 has commands in one group with the final dot); as ``by_data`` of bodies that
     are stuffed. The server must offer PIPELINING.
 
-    After this nothing but ``following`` can be sent; whoever has something else closes. Nothing
-    follows on a connection whose answer was no acceptance (what a server may say besides would be
-    taken for the next one's), or whose write was cut short.
+    After this nothing but ``following`` can be sent; whoever has something else closes.
+
+    The answer counts once the replies to that envelope have come and fit: a server that leaves out
+    a reply, or says one too many, would else be heard about the wrong message. Where they do not,
+    or do not come, this one is in doubt. A server that hangs up behind its answer has given it.
     """
     message = sender, recipient, data
-    if dialogue.announced == message:
-        dialogue.announced = None
-        _all_at_once(dialogue, b"")
-    else:
+    announced, dialogue.announced = dialogue.announced, None
+    if announced is None:
         dialogue.begin()
         _all_at_once(dialogue, _envelope(dialogue, *message))
+    elif announced.message == message:
+        _heard_all(dialogue, iter(announced.replies).__next__)
+    else:
+        dialogue.drop()
+        raise NeverBegun(answer(Stage.MAIL, None, "the session is open for another message"))
     ahead = b""
     if following is not None:
         with contextlib.suppress(SMTPRefusedLocally):  # which it will be told in its own turn
@@ -182,22 +208,53 @@ def back_to_back(
     wire, stage, is_whole = dialogue.wire, Stage.BODY, True
     try:
         if wire.spoke_unasked():
-            raise _refused_early(dialogue, dialogue.reply())
+            # It can't be about a message of which it has nothing yet.
+            raise WireLost(f"unreadable reply: {dialogue.reply().code} before the message")
         try:
             wire.write(data + FINAL_DOT + ahead, dialogue.timeouts.command)
         except WireLost as lost:
             if lost.taken < len(data) + len(FINAL_DOT):
                 raise _refused_early(dialogue, _last_words(dialogue), lost) from lost
-            is_whole = False
+            is_whole = False  # nobody answers half an envelope
         stage = Stage.DOT
         reply = wire.read_reply(dialogue.timeouts.final)
+        replies = None
+        if ahead and is_whole and reply.code != 421 and not 300 <= reply.code < 400:
+            replies = _heard_ahead(dialogue)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
-    if not is_whole or (ahead and reply.code >= 400):
+    if not ahead:
+        return _end(dialogue, reply)
+    if replies is None or following is None:
         dialogue.drop()
-    elif ahead and reply.code < 300:
-        dialogue.announced = following
-    return _end(dialogue, reply)
+    else:
+        dialogue.announced = Announced(following, replies)
+    return _told(dialogue, reply)
+
+
+def _heard_ahead(dialogue: Dialogue) -> tuple[Reply, ...] | None:
+    """The replies to the next envelope, which fit; None when the server hung up instead.
+
+    Raises ``WireLost`` when they do not fit, or time is up."""
+    replies: list[Reply] = []
+    in_step = True
+    for step in (MAIL, RCPT, DATA):
+        try:
+            reply = dialogue.reply()
+        except WireTimedOut:
+            dialogue.is_unanswered = not replies
+            raise
+        except WireClosed:
+            raise
+        except WireLost:  # it hung up, or speaks of something else
+            return None
+        if not step.fits(reply, in_step):
+            raise WireLost(f"unreadable reply: {reply.code} to the next {step.stage.upper()}")
+        replies.append(reply)
+        in_step = in_step and reply.code < 400
+        if reply.code == 421:
+            break
+    return tuple(replies)
 
 
 def _envelope(dialogue: Dialogue, sender: str, recipient: str, data: bytes) -> bytes:
@@ -307,7 +364,18 @@ def _last_words(dialogue: Dialogue) -> Reply | None:
 
 
 def _end(dialogue: Dialogue, reply: Reply) -> Answer:
-    """What the reply to the whole message says. Raises ``SMTPFailure`` unless it is acceptance."""
+    """What the reply to the whole message says. Raises ``SMTPFailure`` unless it is acceptance;
+    the session serves the next message."""
+    try:
+        return _told(dialogue, reply)
+    except SMTPFailure as failure:
+        if failure.answer.code is None:
+            raise
+        raise dialogue.reset_after(failure) from None
+
+
+def _told(dialogue: Dialogue, reply: Reply) -> Answer:
+    """The acceptance, or the ``SMTPFailure`` that the reply to the whole message means."""
     if 200 <= reply.code < 300:
         found = _QUEUE_ID.search(reply.text)
         queue_id = (found[1] or found[2]).decode("ascii", "replace") if found else ""
@@ -315,4 +383,4 @@ def _end(dialogue: Dialogue, reply: Reply) -> Answer:
     if reply.code < 400:
         said = f"unreadable reply: {reply.code} after the end of the message"
         raise dialogue.lost(Stage.DOT, said)
-    raise dialogue.reset_after(dialogue.failure(Stage.DOT, reply))
+    raise dialogue.failure(Stage.DOT, reply)

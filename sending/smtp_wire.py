@@ -44,6 +44,10 @@ class WireLost(Exception):
     taken = 0
 
 
+class WireTimedOut(WireLost):
+    """Nothing came, or nothing was taken, in the time given."""
+
+
 class WireClosed(WireLost):
     """Somebody called ``abort``."""
 
@@ -273,7 +277,7 @@ class Wire:
         (``time.monotonic``). Raises ``WireLost`` when that is over."""
         left = deadline - time.monotonic()
         if left <= 0:
-            raise WireLost("timed out")
+            raise WireTimedOut("timed out")
         wanted = left if left < TICK else TICK
         if wanted != self._patience:
             self._be_patient(max(wanted, _SHORTEST))
@@ -296,9 +300,7 @@ class Wire:
     def _lost(self, error: Exception | None) -> WireLost:
         if self._aborted:
             return WireClosed("connection lost: aborted")
-        if error is None:
-            return WireLost("connection lost")
-        return WireLost(self._words(error))
+        return WireLost("connection lost" if error is None else self._words(error))
 
     @staticmethod
     def _words(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from .queue import Claimed
 
@@ -16,8 +17,10 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        #: Transactional rows, then those whose turn it is whatever their campaign.
-        self._first: deque[Claimed] = deque()
+        #: Put back, transactional, let in: each goes before the next, and all before campaigns.
+        self._next: deque[Claimed] = deque()
+        self._single: deque[Claimed] = deque()
+        self._let_in: deque[Claimed] = deque()
         self._campaigns: OrderedDict[int, deque[Claimed]] = OrderedDict()
         self._length = 0
 
@@ -25,15 +28,13 @@ class Turns:
         return self._length
 
     def __iter__(self) -> Iterator[Claimed]:
-        yield from self._first
-        for rows in self._campaigns.values():
-            yield from rows
+        return chain(self._next, self._single, self._let_in, *self._campaigns.values())
 
     def append(self, row: Claimed) -> None:
         """A row behind those of its campaign; a transactional one behind those alone."""
         self._length += 1
         if row.campaign_id is None:
-            self._first.insert(self._transactional(), row)
+            self._single.append(row)
             return
         rows = self._campaigns.get(row.campaign_id)
         if rows is None:
@@ -43,19 +44,20 @@ class Turns:
     def let_in(self, rows: Sequence[Claimed]) -> None:
         """These are next in this order, but for transactional rows."""
         for row in reversed(rows):
-            self._first.insert(self._transactional() if row.campaign_id is not None else 0, row)
+            (self._single if row.campaign_id is None else self._let_in).appendleft(row)
         self._length += len(rows)
 
     def put_back(self, rows: Sequence[Claimed]) -> None:
         """These are the very next."""
-        self._first.extendleft(reversed(rows))
+        self._next.extendleft(reversed(rows))
         self._length += len(rows)
 
     def take(self, count: int) -> list[Claimed]:
         """The next ``count`` rows, or as many as there are."""
         taken: list[Claimed] = []
-        while self._first and len(taken) < count:
-            taken.append(self._first.popleft())
+        for first in (self._next, self._single, self._let_in):
+            while first and len(taken) < count:
+                taken.append(first.popleft())
         while self._campaigns and len(taken) < count:
             campaign_id, rows = next(iter(self._campaigns.items()))
             taken += [rows.popleft() for _ in range(min(count - len(taken), len(rows)))]
@@ -71,9 +73,11 @@ class Turns:
         out = [row for row in self if unwanted(row)]
         if out:
             gone = set(map(id, out))
-            self._first = deque(_without(self._first, gone))
+            self._next = _without(self._next, gone)
+            self._single = _without(self._single, gone)
+            self._let_in = _without(self._let_in, gone)
             for campaign_id, rows in list(self._campaigns.items()):
-                stay = deque(_without(rows, gone))
+                stay = _without(rows, gone)
                 if stay:
                     self._campaigns[campaign_id] = stay
                 else:
@@ -81,15 +85,6 @@ class Turns:
             self._length -= len(out)
         return out
 
-    def _transactional(self) -> int:
-        """How many rows at the head are transactional."""
-        count = 0
-        for row in self._first:
-            if row.campaign_id is not None:
-                break
-            count += 1
-        return count
 
-
-def _without(rows: Iterable[Claimed], gone: set[int]) -> Iterator[Claimed]:
-    return (row for row in rows if id(row) not in gone)
+def _without(rows: Iterable[Claimed], gone: set[int]) -> deque[Claimed]:
+    return deque(row for row in rows if id(row) not in gone)

@@ -225,26 +225,25 @@ def _two(peer: Peer, sends: list[Send], answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "became"),
     [
-        b"250 ok\r\n",
-        b"250 ok\r\n421 4.3.2 closing\r\n",
-        b"451 4.3.0 later\r\n",
-        b"554 5.7.1 looks like spam\r\n250 ok\r\n" + TAKEN,
+        (b"250 ok\r\n", "sent"),
+        (b"250 ok\r\n421 4.3.2 closing\r\n", "sent"),
+        (b"451 4.3.0 later\r\n", "retry"),
+        (b"554 5.7.1 looks like spam\r\n", "failed"),
+        # One reply too many: whose the refusal is nobody knows.
+        (b"554 5.7.1 looks like spam\r\n250 ok\r\n" + TAKEN, "in_doubt"),
     ],
 )
 def test_an_announced_row_whose_session_ended_goes_by_another_in_the_same_lot(
-    answer: bytes, lane: Lane, sends: list[Send]
+    answer: bytes, became: str, lane: Lane, sends: list[Send]
 ) -> None:
     def first(peer: Peer) -> None:
         _two(peer, sends, answer)
-        if not answer.startswith(b"250"):
-            assert peer.rest() == b""
 
     with scripted(first, _all(*sends[1:])) as server, through(server.port):
         assert lane.step(timeout=0)
         lane.sessions.close()
-    became = {b"2": "sent", b"4": "retry", b"5": "failed"}[answer[:1]]
     assert [status_of(send) for send in sends] == [became, "sent", "sent", "sent"]
     for send in sends:
         send.refresh_from_db()

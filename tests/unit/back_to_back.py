@@ -74,13 +74,13 @@ def hear_body(peer: Peer, one: Message, following: Message | None = None) -> Non
         hear_envelope(peer, following)
 
 
-def announced(peer: Peer) -> None:
-    """Take A, behind whose end came the envelope of B; that is not answered yet."""
+def announced(peer: Peer, replies: bytes = TAKEN) -> None:
+    """Take A, behind whose end came the envelope of B, and answer that so."""
     hello(peer)
     hear_envelope(peer, A)
     peer.raw(TAKEN)
     hear_body(peer, A, B)
-    peer.say(b"250 2.0.0 queued as Q1")
+    peer.raw(b"250 2.0.0 queued as Q1\r\n" + replies)
 
 
 def ordinary(*messages: Message) -> Talk:

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from sending.build import LARGEST_FACTOR, next_size
-from sending.queue import Claimed, Rotation
+from sending.queue import Claimed, Rotation, _decoded
 
 
 def _row(row_id: int, campaign: int | None) -> Claimed:
@@ -149,3 +149,13 @@ def test_a_chunk_that_takes_long_makes_the_next_one_smaller(
     size: int, inserted: int, seconds: float, becomes: int
 ) -> None:
     assert next_size(size, inserted, smallest=5000, seconds=seconds) == becomes
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("odd", [DEEP, "1" * 5000, "null"])
+def test_one_rows_attributes_keep_nobody_else_waiting(odd: str) -> None:
+    first, second, third = _decoded(['{"a": 1}', odd, None])
+    assert (first, third) == ({"a": 1}, None)
+    assert second in (odd, None)

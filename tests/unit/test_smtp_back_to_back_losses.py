@@ -34,41 +34,73 @@ from .back_to_back import (
     send,
     until_data,
 )
-from .scripted_smtp import Peer, scripted
+from .scripted_smtp import Peer, Talk, scripted
 from .smtp_relay import make_certificate, outcome
 
 # -- the answer to the message whose end carries an envelope --------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        (b"451 4.3.0 later\r\n", 451),
-        (b"554 5.7.1 spam\r\n", 554),
-        (b"421 4.3.2 closing\r\n", 421),
-        (b"354 what\r\n", None),
-        (b"nonsense\r\n", None),
-        (b"", None),
-    ],
-)
-@pytest.mark.parametrize("stray", [b"", b"250 ok\r\n", b"250 ok\r\n" + TAKEN])
-def test_without_an_acceptance_nothing_announced_is_gone_on_with(
-    said: bytes, code: int | None, stray: bytes
-) -> None:
-    """A second reply would be taken for the one to MAIL."""
+def told(said: bytes) -> Talk:
+    """Take A, whose end carried the envelope of B, say this, and nothing more."""
 
     def talk(peer: Peer) -> None:
         hello(peer)
         hear_envelope(peer, A)
         peer.raw(TAKEN)
         hear_body(peer, A, B)
-        if said:
-            peer.raw(said + stray)
-            gone(peer)
+        peer.raw(said)
+        gone(peer)
 
-    with scripted(talk, ordinary(B)) as server:
-        relay = relay_to(server)
-        relay.open()
+    return talk
+
+
+@pytest.mark.parametrize("code", [451, 554])
+def test_after_a_refusal_what_was_announced_is_gone_on_with(code: int) -> None:
+    def talk(peer: Peer) -> None:
+        hello(peer)
+        hear_envelope(peer, A)
+        peer.raw(TAKEN)
+        hear_body(peer, A, B)
+        peer.raw(b"%d no\r\n" % code + TAKEN)
+        hear_body(peer, B)
+        peer.say(b"250 ok")
+        peer.bye()
+
+    with scripted(talk) as server:
+        relay = relay_opened(server)
+        answered = failure(relay, A, B)
+        assert (answered.stage, answered.code) == (Stage.DOT, code)
+        assert send(relay, B).code == 250
+        relay.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (b"421 4.3.2 closing\r\n", 421),
+        (b"354 what\r\n", None),
+        (b"nonsense\r\n", None),
+        # No answer to A at all: the first of these would be taken for it.
+        (TAKEN, None),
+        # One reply too many: it may be that to A, or not.
+        *(
+            (one + b"250 ok\r\n" + TAKEN, None)
+            for one in (b"250 ok\r\n", b"451 a\r\n", b"554 b\r\n")
+        ),
+        (b"250 ok\r\n550 5.1.1 nobody\r\n" + TAKEN, None),
+        (b"250 ok\r\n250 ok\r\n550 5.1.1 nobody\r\n250 ok\r\n354 go\r\n", None),
+        (b"250 ok\r\n250 ok\r\n354 go\r\n354 go\r\n", None),
+        # Only a part of them comes, in the time for a command.
+        (b"250 ok\r\n", None),
+        (b"554 5.7.1 no\r\n", None),
+        (b"250 ok\r\n250 ok\r\n", None),
+    ],
+)
+def test_replies_that_do_not_fit_leave_doubt_and_nothing_is_gone_on_with(
+    said: bytes, code: int | None
+) -> None:
+    with scripted(told(said), ordinary(B)) as server:
+        relay = relay_opened(server, timeout=0.5)
         answered = failure(relay, A, B)
         assert (answered.stage, answered.code) == (Stage.DOT, code)
         assert (outcome(answered) is Outcome.IN_DOUBT) == (code is None)
@@ -80,10 +112,23 @@ def test_without_an_acceptance_nothing_announced_is_gone_on_with(
         relay.close()
 
 
+def test_a_relay_that_throws_away_what_comes_behind_is_not_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with scripted(told(b"250 ok\r\n"), ordinary(B, C)) as server:
+        relay = relay_opened(server, timeout=0.3)
+        assert failure(relay, A, B).code is None
+        relay.open()
+        send(relay, B, C)
+        assert relay.is_ready, "nothing was announced"
+        send(relay, C)
+        relay.close()
+    assert [record.__dict__["event"] for record in caplog.records] == ["back_to_back_off"]
+
+
 def test_after_a_refusal_of_the_last_one_the_session_goes_on() -> None:
     def talk(peer: Peer) -> None:
         announced(peer)
-        peer.raw(TAKEN)
         hear_body(peer, B)
         peer.say(b"554 5.7.1 spam")
         assert peer.ask(b"250 reset") == b"RSET"
@@ -194,16 +239,19 @@ def test_a_refusal_within_the_body_is_heard(end: Callable[[Peer], None]) -> None
     assert outcome(said) is Outcome.FAILED
 
 
-def test_a_refusal_before_the_body_lets_nothing_of_it_go() -> None:
+def test_what_is_said_before_the_body_is_about_something_else() -> None:
+    """Nothing of it goes, and it is no refusal of it."""
+
     def talk(peer: Peer) -> None:
         hello(peer)
         hear_envelope(peer, A)
-        peer.raw(TAKEN + b"452 4.3.1 full\r\n")
+        peer.raw(TAKEN + b"550 5.1.1 nobody\r\n")
         gone(peer)
 
     with scripted(talk) as server:
         said = failure(relay_opened(server), A, B)
-    assert (said.stage, said.code) == (Stage.BODY, 452)
+    assert (said.stage, said.code) == (Stage.BODY, None)
+    assert outcome(said) is Outcome.RETRY
 
 
 def cut_after(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
@@ -288,20 +336,7 @@ def test_the_acceptance_of_a_server_that_goes_with_the_envelope_unread_is_heard(
         relay.close()
 
 
-@pytest.mark.parametrize(
-    ("replies", "stage", "code"),
-    [
-        (b"421 4.7.28 slow down\r\n", Stage.MAIL, 421),
-        (b"250 ok\r\n", Stage.RCPT, None),
-        (b"250 ok\r\n250 ok\r\n", Stage.DATA, None),
-        (b"250 ok\r\n250 ok\r\n250 what\r\n", Stage.DATA, None),
-        (b"250 ok\r\n550 5.1.1 nobody\r\n", Stage.RCPT, 550),
-        (b"250 ok\r\n250 ok\r\n354 go\r\n", Stage.BODY, None),
-    ],
-)
-def test_a_loss_of_it_later_is_told_at_its_stage_and_is_no_doubt(
-    replies: bytes, stage: Stage, code: int | None
-) -> None:
+def hung_up_after(replies: bytes) -> Talk:
     def talk(peer: Peer) -> None:
         hello(peer)
         hear_envelope(peer, A)
@@ -312,9 +347,44 @@ def test_a_loss_of_it_later_is_told_at_its_stage_and_is_no_doubt(
         peer.sock.shutdown(1)
         peer.rest()
 
-    with scripted(talk) as server:
-        relay = relay_to(server)
+    return talk
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        b"",
+        b"25",
+        b"250 ok\r\n",
+        b"250 ok\r\n250 ok\r\n",
+        b"250 ok\r\n550 5.1.1 nobody\r\n",
+        b"x\r\n",
+    ],
+)
+def test_who_hangs_up_has_given_its_answer_and_the_next_was_not_begun(replies: bytes) -> None:
+    with scripted(hung_up_after(replies), ordinary(B)) as server:
+        relay = relay_opened(server)
+        assert send(relay, A, B).message_id == "Q1"
+        with pytest.raises(StaleConnection):
+            send(relay, B, C)
         relay.open()
+        assert send(relay, B).text == "second connection"
+        relay.close()
+
+
+@pytest.mark.parametrize(
+    ("replies", "stage", "code"),
+    [
+        (b"421 4.7.28 slow down\r\n", Stage.MAIL, 421),
+        (b"250 ok\r\n421 4.7.0 slow down\r\n", Stage.RCPT, 421),
+        (TAKEN, Stage.BODY, None),
+    ],
+)
+def test_a_loss_of_it_later_is_told_at_its_stage_and_is_no_doubt(
+    replies: bytes, stage: Stage, code: int | None
+) -> None:
+    with scripted(hung_up_after(replies)) as server:
+        relay = relay_opened(server)
         send(relay, A, B)
         said = failure(relay, B, C)
         assert not relay.is_open
@@ -339,7 +409,6 @@ def test_it_works_under_tls(tls: ssl.SSLContext) -> None:
     def talk(peer: Peer) -> None:
         peer.start_tls(tls)
         announced(peer)
-        peer.raw(TAKEN)
         hear_body(peer, B)
         peer.say(b"250 ok")
         peer.bye()

@@ -172,3 +172,31 @@ def test_what_the_server_said_unasked_is_not_taken_for_an_answer() -> None:
             _deliver(relay)
         assert caught.value.answer.stage is Stage.MAIL
         assert not relay.is_open
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"550 5.1.1 nobody\r\n250 ok\r\n250 ok\r\n354 go\r\n",
+        b"250 ok\r\n550 5.1.1 nobody\r\n250 ok\r\n354 go\r\n",
+        b"250 ok\r\n250 ok\r\n550 5.1.1 nobody\r\n354 go\r\n",
+    ],
+    ids=["for MAIL", "for RCPT", "for DATA"],
+)
+def test_a_refusal_that_stands_among_the_replies_is_nobodys(said: bytes) -> None:
+    """One reply too many: by that nobody's address is dead."""
+
+    def talk(peer: Peer) -> None:
+        peer.hello(b"PIPELINING")
+        _envelope(peer)
+        peer.raw(said)
+        while peer.sock.recv(65536):
+            pass
+
+    with scripted(talk) as server:
+        relay = _backend(server)
+        with pytest.raises(SMTPFailure) as caught:
+            _deliver(relay)
+        assert not relay.is_open
+    answered = caught.value.answer
+    assert (answered.stage, answered.code) == (Stage.MAIL, None)

@@ -31,7 +31,7 @@ EXIT_CLUSTER_CHANGED = 4
 SLACK = 3.0
 
 EPILOG = """exit codes:
-  0    stopped by SIGTERM or SIGINT, or drained: every row is accounted for
+  0    stopped by SIGTERM or SIGINT, or drained: every row is accounted for, also in doubt
   1    an unexpected error
   2    bad options, or settings that a check refuses
   3    the database cannot keep the promise (fsync off, a standby, too old)
