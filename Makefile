@@ -58,10 +58,11 @@ sender: $(VENV)/.demo ## a sender, until it is stopped; ARGS="--drain --lanes 4"
 db-stop: ## end the embedded PostgreSQL; the next command starts it again
 	@if [ -d var/postgres ] && [ -x $(bin)/python ]; then $(bin)/python -m config.embedded stop; fi
 
-# Byte code is kept, whatever the shell says: three workers would compile all the tests each.
+# Four workers, since a quarter of the time is waiting for real processes and clocks. Byte code is
+# kept, whatever the shell says: each worker would compile all the tests.
 .PHONY: test
 test: $(VENV)/.dev ## the tests, with this machine's python3
-	PYTHONDONTWRITEBYTECODE= $(pytest) -n 3 --dist worksteal $(ARGS) $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(pytest) -n 4 --dist worksteal $(ARGS) $(TESTS)
 
 .PHONY: test-all
 test-all: ## the tests with every supported Python that runs here
