@@ -74,7 +74,7 @@ def test_each_fork_reads_its_own_settings(forks: Forks, env: dict[str, str]) -> 
         assert forks.manage(*say, env=env).stdout == f"https://{name}.example.org\n"
     del env["SECRET_KEY"], env["DEBUG"]
     done = forks.manage("check", env=env)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "SECRET_KEY" in done.stderr
 
 
