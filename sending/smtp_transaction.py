@@ -223,7 +223,7 @@ def back_to_back(
             replies = _heard_ahead(dialogue)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
-    if not ahead:
+    if not ahead and is_whole:
         return _end(dialogue, reply)
     if replies is None or following is None:
         dialogue.drop()
