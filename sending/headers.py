@@ -13,6 +13,8 @@ from functools import lru_cache
 
 import idna
 
+from .smtp_envelope import ADDRESS_LIMIT, PLAIN
+
 LINE = 76
 MAX_LINE = 998
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -20,11 +22,6 @@ _ATEXT = r"-A-Za-z0-9!#$%&'*+/=?^_`{|}~"
 _PHRASE = re.compile(rf"[{_ATEXT}]+(?: [{_ATEXT}]+)*\Z")
 _ASCII_LOCAL = re.compile(rf"(?:[{_ATEXT}]+(?:\.[{_ATEXT}]+)*|\"(?:[ !#-\[\]-~]|\\[ -~])*\")\Z")
 _UTF8_LOCAL = re.compile(rf"[{_ATEXT}\u00a1-\U0010ffff]+(?:\.[{_ATEXT}\u00a1-\U0010ffff]+)*\Z")
-#: What nearly every address looks like, in one look: a part of what is good below.
-_PLAIN = re.compile(
-    rf"[{_ATEXT}]+(?:\.[{_ATEXT}]+)*@[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?"
-    rf"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?)*\Z"
-)
 _DOMAIN = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
     r"(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?)*\Z"
@@ -98,7 +95,7 @@ def encoded_words(text: str, taken: int) -> str:
 def wire_address(address: str) -> str:
     """A bare address as it stands in a header: the domain in ASCII (RFC 5891), the local part
     untouched, Unicode if it is (that needs SMTPUTF8). Raises ``MessageError``."""
-    if len(address) <= 254 and _PLAIN.match(address):
+    if len(address) <= ADDRESS_LIMIT and PLAIN.match(address):
         return address
     local, at, domain = address.rpartition("@")
     if not at or len(address.encode(errors="replace")) > 320:

@@ -14,7 +14,7 @@ NULL_PATH = "<>"
 # What nearly every address looks like; the full parser costs 50 times as much.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_PLAIN = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*\Z")
+PLAIN = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*\Z")
 _DOMAIN = re.compile(r"(?:[^\s<>@()\[\]\\,;:\"]+|\[[0-9A-Za-z.:]+\])\Z")
 _UTF8_LOCAL = re.compile(r"[^\s<>@()\[\]\\,;:\"]+\Z")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -29,7 +29,7 @@ def mailbox(address: str) -> str:
     Raises ``ValueError`` for anything that is not exactly one address, line breaks included.
     """
     text = str(address)
-    if len(text) <= ADDRESS_LIMIT and _PLAIN.match(text):
+    if len(text) <= ADDRESS_LIMIT and PLAIN.match(text):
         return text
     return "" if text == NULL_PATH else _parsed_mailbox(text)
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .answers import Answer, Stage, answer
-from .smtp_dialogue import Announced, Dialogue, NeverBegun, SMTPFailure, SMTPRefusedLocally
+from .smtp_dialogue import Announced, Dialogue, SMTPFailure, SMTPRefusedLocally
 from .smtp_envelope import needs_utf8, unstuffed, whole_lines, wire_body
 from .smtp_wire import Reply, WireClosed, WireLost, WireTimedOut
 
@@ -192,15 +192,13 @@ def back_to_back(
     or do not come, this one is in doubt. A server that hangs up behind its answer has given it.
     """
     message = sender, recipient, data
-    announced, dialogue.announced = dialogue.announced, None
-    if announced is None:
-        dialogue.begin()
-        _all_at_once(dialogue, _envelope(dialogue, *message))
-    elif announced.message == message:
+    announced = dialogue.announced
+    if announced is not None and announced.message == message:
+        dialogue.announced = None
         _heard_all(dialogue, iter(announced.replies).__next__)
     else:
-        dialogue.drop()
-        raise NeverBegun(answer(Stage.MAIL, None, "the session is open for another message"))
+        dialogue.begin()
+        _all_at_once(dialogue, _envelope(dialogue, *message))
     ahead = b""
     if following is not None:
         with contextlib.suppress(SMTPRefusedLocally):  # which it will be told in its own turn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from uuid import uuid4
 
 import pytest
 
@@ -13,6 +12,8 @@ from sending.limits.lines import FORGET, Lines
 from sending.limits.spreading import LONGEST, first_after, waits
 from sending.queue import Claimed
 from sending.ready import Ready
+
+from .claimed_rows import claimed_row
 
 KEY = "transport:relay"
 
@@ -33,24 +34,6 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return Time(monkeypatch)
 
 
-def _row(row_id: int, *, alias: str = "relay", campaign: int | None = 1) -> Claimed:
-    return Claimed(
-        id=row_id,
-        token=uuid4(),
-        account_id=1,
-        campaign_id=campaign,
-        subscriber_id=row_id,
-        email=f"p{row_id}@example.org",
-        email_lower=f"p{row_id}@example.org",
-        job_id=f"job-{row_id}",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias=alias,
-        trusted_until=0.0,
-    )
-
-
 def _ids(rows: list[Claimed]) -> list[int]:
     return [row.id for row in rows]
 
@@ -58,7 +41,7 @@ def _ids(rows: list[Claimed]) -> list[int]:
 def test_a_few_at_a_time_when_it_is_time(time: Time) -> None:
     lines = Lines()
     lines.pace(KEY, time.now + 2.0, 2)
-    lines.add((_row(n), KEY) for n in (1, 2, 3))
+    lines.add((claimed_row(n), KEY) for n in (1, 2, 3))
     assert (lines.due(), lines.next_due()) == ([], 1002.0)
     time.passes(2.0)
     assert _ids(lines.due()) == [1, 2]
@@ -71,14 +54,14 @@ def test_a_few_at_a_time_when_it_is_time(time: Time) -> None:
 
 def test_a_lane_that_never_comes_back_does_not_stop_the_line(time: Time) -> None:
     lines = Lines()
-    lines.add((_row(n), KEY) for n in (1, 2))
+    lines.add((claimed_row(n), KEY) for n in (1, 2))
     assert _ids(lines.due()) == [1]
     time.passes(1.0)
     assert _ids(lines.due()) == [2]
 
 
 def test_who_is_refused_again_takes_the_old_place(time: Time) -> None:
-    lines, first, second = Lines(), _row(1), _row(2)
+    lines, first, second = Lines(), claimed_row(1), claimed_row(2)
     lines.add([(first, KEY)])
     time.passes(1.0)
     lines.add([(second, KEY)])
@@ -93,14 +76,14 @@ def test_who_is_refused_again_takes_the_old_place(time: Time) -> None:
 
 def test_transactional_messages_come_first(time: Time) -> None:
     lines = Lines()
-    lines.add([(_row(1), KEY), (_row(2, campaign=None), KEY)])
+    lines.add([(claimed_row(1), KEY), (claimed_row(2, campaign_id=None), KEY)])
     lines.pace(KEY, time.now, 5)
     assert _ids(lines.due()) == [2, 1]
 
 
 def test_sooner_only_ever_shortens_the_wait(time: Time) -> None:
     lines = Lines()
-    lines.add([(_row(1), KEY)])
+    lines.add([(claimed_row(1), KEY)])
     lines.pace(KEY, time.now + 60, 1)
     lines.sooner(KEY, time.now + 90)
     assert lines.next_due() == time.now + 60
@@ -110,7 +93,7 @@ def test_sooner_only_ever_shortens_the_wait(time: Time) -> None:
 
 
 def test_what_never_came_back_is_forgotten(time: Time) -> None:
-    lines, gone, stays = Lines(), _row(1), _row(2)
+    lines, gone, stays = Lines(), claimed_row(1), claimed_row(2)
     lines.add([(gone, KEY), (stays, KEY)])
     assert lines.due() == [gone]
     time.passes(FORGET + 1)
@@ -121,7 +104,13 @@ def test_what_never_came_back_is_forgotten(time: Time) -> None:
 def test_lanes_get_what_is_due_before_all_the_rest(time: Time) -> None:
     lines = Lines()
     ready = Ready(lines=lines)
-    ready.put([("relay", _row(1)), ("relay", _row(2)), ("relay", _row(9, campaign=None))])
+    ready.put(
+        [
+            ("relay", claimed_row(1)),
+            ("relay", claimed_row(2)),
+            ("relay", claimed_row(9, campaign_id=None)),
+        ]
+    )
     taken = ready.take(2, 0)
     assert taken is not None
     assert _ids(taken[1]) == [9, 1]
@@ -129,7 +118,7 @@ def test_lanes_get_what_is_due_before_all_the_rest(time: Time) -> None:
     ready.wait([(taken[1][1], KEY)])
     assert _ids(ready.held()) == [1, 2, 9], "still claimed, leases renewed"
     assert ready.waiting() == 1
-    ready.put([("relay", _row(10, campaign=None))])
+    ready.put([("relay", claimed_row(10, campaign_id=None))])
     time.passes(1)
     taken = ready.take(3, 0)
     assert taken is not None
@@ -140,13 +129,13 @@ def test_a_waiting_row_is_not_in_the_way_of_others(time: Time) -> None:
     lines = Lines()
     lines.pace(KEY, time.now + 60, 1)
     ready = Ready(lines=lines)
-    row = _row(1)
+    row = claimed_row(1)
     ready.put([("relay", row)])
     ready.take(1, 0)
     ready.wait([(row, KEY)])
     assert ready.take(1, 0) is None
     assert ready.crowded(1) == set()
-    ready.put([("relay", _row(2))])
+    ready.put([("relay", claimed_row(2))])
     taken = ready.take(5, 0)
     assert taken is not None
     assert _ids(taken[1]) == [2]
@@ -154,8 +143,10 @@ def test_a_waiting_row_is_not_in_the_way_of_others(time: Time) -> None:
 
 def test_drain_takes_back_what_waits_for_a_permit_too() -> None:
     ready = Ready()
-    ready.put([("one", _row(1, alias="one"))])
-    ready.wait([(_row(2, alias="one"), "account:1"), (_row(3, alias="two"), "domain:x")])
+    ready.put([("one", claimed_row(1, alias="one"))])
+    ready.wait(
+        [(claimed_row(2, alias="one"), "account:1"), (claimed_row(3, alias="two"), "domain:x")]
+    )
     assert sorted(_ids(ready.drain("one"))) == [1, 2]
     assert _ids(ready.drain()) == [3]
 
@@ -166,7 +157,7 @@ def test_a_lane_that_waits_wakes_up_when_the_line_opens() -> None:
     lane = threading.Thread(target=lambda: got.append(ready.take(5, 10)))
     lane.start()
     lines.pace(KEY, clock.now() + 0.05, 1)
-    ready.wait([(_row(1), KEY)])
+    ready.wait([(claimed_row(1), KEY)])
     lane.join(5)
     assert not lane.is_alive()
     assert got[0] is not None

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import threading
-from uuid import uuid4
 
 import pytest
 
 from sending.queue import Claimed
 from sending.ready import Ready
 
-
-def _row(row_id: int) -> Claimed:
-    return Claimed(
-        id=row_id,
-        token=uuid4(),
-        account_id=1,
-        campaign_id=1,
-        subscriber_id=row_id,
-        email=f"p{row_id}@example.org",
-        email_lower=f"p{row_id}@example.org",
-        job_id=f"job-{row_id}",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="relay",
-        trusted_until=0.0,
-    )
+from .claimed_rows import claimed_row
 
 
 def _ids(rows: list[Claimed]) -> list[int]:
@@ -41,7 +24,7 @@ def _ready(**rows: list[Claimed]) -> Ready:
 
 
 def test_rows_come_out_in_the_order_they_went_in() -> None:
-    ready = _ready(relay=[_row(n) for n in (3, 1, 2)])
+    ready = _ready(relay=[claimed_row(n) for n in (3, 1, 2)])
     first = ready.take(2, 0)
     assert first is not None
     assert (first[0], _ids(first[1])) == ("relay", [3, 1])
@@ -52,7 +35,7 @@ def test_rows_come_out_in_the_order_they_went_in() -> None:
 
 
 def test_a_lot_is_of_one_transport_and_transports_take_turns() -> None:
-    ready = _ready(one=[_row(n) for n in (1, 2, 3)], two=[_row(n) for n in (11, 12)])
+    ready = _ready(one=[claimed_row(n) for n in (1, 2, 3)], two=[claimed_row(n) for n in (11, 12)])
     taken = [ready.take(1, 0) for _ in range(5)]
     assert [(t[0], _ids(t[1])) for t in taken if t] == [
         ("one", [1]),
@@ -64,7 +47,7 @@ def test_a_lot_is_of_one_transport_and_transports_take_turns() -> None:
 
 
 def test_what_was_taken_is_held_until_it_is_released() -> None:
-    ready = _ready(relay=[_row(1), _row(2)])
+    ready = _ready(relay=[claimed_row(1), claimed_row(2)])
     taken = ready.take(1, 0)
     assert taken is not None
     assert (ready.waiting(), _ids(ready.held())) == (1, [1, 2])
@@ -75,7 +58,7 @@ def test_what_was_taken_is_held_until_it_is_released() -> None:
 
 def test_a_release_lets_go_of_its_own_claim_only() -> None:
     """The row may have come back to this process under another token meanwhile."""
-    old, new = _row(1), _row(1)
+    old, new = claimed_row(1), claimed_row(1)
     ready = _ready(relay=[old])
     ready.put([("relay", new)])
     ready.release([old])
@@ -83,7 +66,7 @@ def test_a_release_lets_go_of_its_own_claim_only() -> None:
 
 
 def test_drain_takes_back_what_waits_and_keeps_what_is_in_hand() -> None:
-    ready = _ready(one=[_row(1), _row(2)], two=[_row(11)])
+    ready = _ready(one=[claimed_row(1), claimed_row(2)], two=[claimed_row(11)])
     ready.take(1, 0)
     assert _ids(ready.drain("one")) == [2]
     assert ready.waiting() == 1
@@ -92,18 +75,21 @@ def test_drain_takes_back_what_waits_and_keeps_what_is_in_hand() -> None:
     assert _ids(ready.held()) == [1, 2, 11], "released by whoever gives them back"
 
 
-def test_a_lane_that_waits_is_woken_by_the_next_row() -> None:
+def test_a_lane_that_waits_is_woken_by_the_nextclaimed_row() -> None:
     ready, got = Ready(), []
     lane = threading.Thread(target=lambda: got.append(ready.take(5, 10)))
     lane.start()
-    ready.put([("relay", _row(1))])
+    ready.put([("relay", claimed_row(1))])
     lane.join(10)
     assert got[0] is not None
     assert _ids(got[0][1]) == [1]
 
 
 def test_the_dispatcher_is_woken_when_lanes_have_taken_enough() -> None:
-    ready, got = _ready(relay=[_row(1), _row(2)], other=[_row(3), _row(4)]), []
+    ready, got = (
+        _ready(relay=[claimed_row(1), claimed_row(2)], other=[claimed_row(3), claimed_row(4)]),
+        [],
+    )
     crowded = ready.crowded(2)
     assert crowded == {"relay", "other"}
 
@@ -132,7 +118,7 @@ def test_many_lanes_share_the_rows_without_losing_or_doubling_one() -> None:
     for thread in lanes:
         thread.start()
     for start in range(0, 300, 10):
-        ready.put(("relay", _row(n)) for n in range(start, start + 10))
+        ready.put(("relay", claimed_row(n)) for n in range(start, start + 10))
     for thread in lanes:
         thread.join(10)
     seen += _ids(ready.drain())
@@ -141,21 +127,21 @@ def test_many_lanes_share_the_rows_without_losing_or_doubling_one() -> None:
 
 def test_of_the_last_rows_a_lane_takes_its_share() -> None:
     ready = Ready()
-    ready.put(("default", _row(n)) for n in range(10))
+    ready.put(("default", claimed_row(n)) for n in range(10))
     ready.shared_by = 4
     sizes = []
     while (taken := ready.take(20, 0)) is not None:
         sizes.append(len(taken[1]))
     assert sizes == [3, 2, 2, 1, 1, 1]
     ready.shared_by = 1
-    ready.put(("default", _row(n)) for n in range(10))
+    ready.put(("default", claimed_row(n)) for n in range(10))
     taken = ready.take(20, 0)
     assert taken is not None
     assert len(taken[1]) == 10
 
 
 def test_a_lane_may_have_more_of_what_it_has_in_hand() -> None:
-    ready = _ready(a=[_row(n) for n in range(1, 8)])
+    ready = _ready(a=[claimed_row(n) for n in range(1, 8)])
     assert _ids(ready.more("a", 3)) == [1, 2, 3]
     assert ready.more("b", 3) == []
     taken = ready.more("a", 2)
@@ -165,20 +151,20 @@ def test_a_lane_may_have_more_of_what_it_has_in_hand() -> None:
 
 
 def test_a_lane_has_no_more_while_another_transport_waits_for_its_turn() -> None:
-    ready = _ready(a=[_row(1), _row(2)], b=[_row(3)])
+    ready = _ready(a=[claimed_row(1), claimed_row(2)], b=[claimed_row(3)])
     assert ready.more("a", 2) == []
 
 
 def test_a_lane_that_always_finds_more_lets_those_in_who_may_try_for_a_permit() -> None:
     """The others go on and on; nobody else would come to ask."""
-    ready = _ready(relay=[_row(n) for n in range(1, 8)])
-    ready.wait([(_row(9), "account:2")])
+    ready = _ready(relay=[claimed_row(n) for n in range(1, 8)])
+    ready.wait([(claimed_row(9), "account:2")])
     assert _ids(ready.more("relay", 3)) == [9, 1, 2]
 
 
 @pytest.mark.parametrize(("rows", "more"), [(6, 3), (3, 2), (2, 0)])
 def test_of_the_last_rows_a_lane_has_no_more_than_its_share(rows: int, more: int) -> None:
     """The very last are for who has nothing to do."""
-    ready = _ready(a=[_row(n) for n in range(rows)])
+    ready = _ready(a=[claimed_row(n) for n in range(rows)])
     ready.shared_by = 2
     assert len(ready.more("a", 3)) == more

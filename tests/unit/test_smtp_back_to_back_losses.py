@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +18,6 @@ from .back_to_back import (
     A,
     B,
     C,
-    Message,
     announced,
     envelope,
     failure,
@@ -35,7 +32,7 @@ from .back_to_back import (
     until_data,
 )
 from .scripted_smtp import Peer, Talk, scripted
-from .smtp_relay import make_certificate, outcome
+from .smtp_relay import outcome
 
 # -- the answer to the message whose end carries an envelope --------------------------------------
 
@@ -390,74 +387,3 @@ def test_a_loss_of_it_later_is_told_at_its_stage_and_is_no_doubt(
         assert not relay.is_open
     assert (said.stage, said.code) == (stage, code)
     assert outcome(said) is not Outcome.IN_DOUBT
-
-
-# -- TLS ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """The server's context; the client trusts its certificate."""
-    certificate = make_certificate(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
-def test_it_works_under_tls(tls: ssl.SSLContext) -> None:
-    def talk(peer: Peer) -> None:
-        peer.start_tls(tls)
-        announced(peer)
-        hear_body(peer, B)
-        peer.say(b"250 ok")
-        peer.bye()
-
-    with scripted(talk) as server:
-        relay = relay_opened(server, use_ssl=True)
-        send(relay, A, B)
-        assert send(relay, B).code == 250
-        relay.close()
-
-
-def test_under_tls_a_write_that_fails_is_doubt(tls: ssl.SSLContext) -> None:
-    """Nobody says how much of it has left."""
-
-    def talk(peer: Peer) -> None:
-        peer.start_tls(tls)
-        until_data(peer)
-        peer.sock.recv(1000)
-        peer.reset()
-
-    with scripted(talk) as server:
-        relay = relay_opened(server, use_ssl=True)
-        said = failure(relay, BIG, B)
-        assert not relay.is_open
-    assert (said.stage, said.code) == (Stage.DOT, None)
-    assert outcome(said) is Outcome.IN_DOUBT
-
-
-@pytest.mark.parametrize("following", [None, B])
-def test_under_tls_nothing_is_said_behind_a_write_that_failed(
-    tls: ssl.SSLContext, following: Message | None
-) -> None:
-    """A RSET would be a line of the body."""
-    heard: list[bytes] = []
-
-    def talk(peer: Peer) -> None:
-        peer.start_tls(tls)
-        until_data(peer)
-        start = peer.sock.recv(1000)
-        peer.say(b"552 5.3.4 too big")
-        timed_out.wait(20)
-        heard.append(start + peer.rest())
-
-    timed_out = threading.Event()
-    with scripted(talk) as server:
-        relay = relay_opened(server, use_ssl=True, timeout=0.4)
-        said = failure(relay, BIG, following)
-        assert not relay.is_open
-        timed_out.set()
-    assert (said.stage, said.code) == (Stage.DOT, 552)
-    assert outcome(said) is Outcome.FAILED
-    assert BIG[2].startswith(heard[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from uuid import uuid4
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,29 +10,13 @@ from hypothesis import strategies as st
 from sending.queue import Claimed
 from sending.turns import Turns
 
-
-def _row(row_id: int, campaign_id: int | None) -> Claimed:
-    return Claimed(
-        id=row_id,
-        token=uuid4(),
-        account_id=1,
-        campaign_id=campaign_id,
-        subscriber_id=row_id,
-        email=f"p{row_id}@example.org",
-        email_lower=f"p{row_id}@example.org",
-        job_id=f"job-{row_id}",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="relay",
-        trusted_until=0.0,
-    )
+from .claimed_rows import claimed_row
 
 
 def _turns(*rows: tuple[int, int | None]) -> Turns:
     turns = Turns()
     for row_id, campaign_id in rows:
-        turns.append(_row(row_id, campaign_id))
+        turns.append(claimed_row(row_id, campaign_id=campaign_id))
     return turns
 
 
@@ -52,7 +35,7 @@ def test_campaigns_take_turns_by_lots() -> None:
 def test_a_campaign_that_begins_waits_for_a_lot_of_each_other() -> None:
     turns = _turns(*((n, 1) for n in range(100)))
     turns.take(20)
-    turns.append(_row(500, 2))
+    turns.append(claimed_row(500, campaign_id=2))
     assert 500 not in _ids(turns.take(20))
     assert 500 in _ids(turns.take(20))
 
@@ -62,15 +45,15 @@ def test_a_campaign_that_is_refilled_again_and_again_hides_no_other() -> None:
     seen: list[int] = []
     for n in range(10):
         for campaign_id in range(2, 12):
-            turns.append(_row(100 * campaign_id + n, campaign_id))
+            turns.append(claimed_row(100 * campaign_id + n, campaign_id=campaign_id))
         seen += _ids(turns.take(10))
     assert sum(row_id < 100 for row_id in seen) >= 5
 
 
 def test_single_messages_are_first_and_those_let_in_are_next() -> None:
     turns = _turns((1, 1), (2, 1), (7, None), (8, None))
-    turns.let_in([_row(30, 3), _row(31, 3)])
-    turns.append(_row(9, None))
+    turns.let_in([claimed_row(30, campaign_id=3), claimed_row(31, campaign_id=3)])
+    turns.append(claimed_row(9, campaign_id=None))
     assert _ids(turns.take(6)) == [7, 8, 9, 30, 31, 1]
 
 
@@ -83,7 +66,7 @@ def test_what_was_put_back_is_the_very_next() -> None:
 
 def test_what_is_taken_out_is_gone_wherever_it_stood() -> None:
     turns = _turns((1, 1), (2, 2), (3, 2), (7, None))
-    turns.let_in([_row(4, 2)])
+    turns.let_in([claimed_row(4, campaign_id=2)])
     assert sorted(_ids(turns.take_out(lambda row: row.campaign_id == 2))) == [2, 3, 4]
     assert (len(turns), _ids(list(turns)), _ids(turns.take(9))) == (2, [7, 1], [7, 1])
 
@@ -116,7 +99,10 @@ def test_whatever_is_done_each_row_comes_out_once_and_campaigns_keep_their_order
             out = turns.take_out(partial(_is_of, campaigns))
             assert not any(row.campaign_id in campaigns for row in turns)
         else:
-            rows = [_row(number + n, campaign) for n, campaign in enumerate(campaigns)]
+            rows = [
+                claimed_row(number + n, campaign_id=campaign)
+                for n, campaign in enumerate(campaigns)
+            ]
             number += len(rows)
             here |= {row.id for row in rows}
             if verb == "append":
