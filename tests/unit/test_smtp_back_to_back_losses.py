@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from sending import smtp
 from sending.outcomes import Outcome, Stage
 from sending.smtp import StaleConnection
 from sending.smtp_wire import Wire, WireLost
@@ -33,6 +34,14 @@ from .back_to_back import (
 )
 from .scripted_smtp import Peer, Talk, scripted
 from .smtp_relay import outcome
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """A later test's server may get the same port."""
+    yield
+    smtp._unanswering.clear()
+
 
 # -- the answer to the message whose end carries an envelope --------------------------------------
 
