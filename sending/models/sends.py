@@ -144,6 +144,7 @@ class Send(models.Model):
         db_constraint=False,
     )
     lease_until = models.DateTimeField(null=True, blank=True)
+    #: When the last look before the network began; an opt-out committed before it was heeded.
     handed_at = models.DateTimeField(null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
     #: In doubt and to be settled by the account's policy then; null: held for evidence.

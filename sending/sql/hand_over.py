@@ -25,7 +25,8 @@ LOCK_ROWS = f"""
 SELECT id FROM {SEND} WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE"""
 
 # Second statement, with a snapshot younger than the locks: check and compare-and-set in one. An
-# opt-out that committed before it begins is seen; with one statement for both it is not.
+# opt-out that committed before it begins is seen; with one statement for both it is not. handed_at
+# is that beginning: what is on record as committed before it has been heeded.
 #
 # A replay (replays > 0) repeats a hand-over in doubt under the same key. It is harmless only over
 # the same transport and credentials, with the same message, inside the provider's window: else it
@@ -88,7 +89,7 @@ UPDATE {SEND} s SET
         WHEN k.finding = 'expired' THEN 'failed'
         ELSE 'suppressed' END,
     attempts = s.attempts + (k.finding = 'go')::int,
-    handed_at = CASE WHEN k.finding = 'go' THEN clock_timestamp() ELSE s.handed_at END,
+    handed_at = CASE WHEN k.finding = 'go' THEN statement_timestamp() ELSE s.handed_at END,
     lease_until = CASE WHEN k.finding = 'go'
         THEN clock_timestamp() + %(lease)s * interval '1 second' END,
     worker_id = CASE WHEN k.finding = 'go' THEN s.worker_id END,

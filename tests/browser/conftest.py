@@ -24,6 +24,8 @@ ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 def too_narrow(page: Page) -> list[int]:
     """Widths of the window, of a desk's and of a phone's, at which the page scrolls sideways."""
+    # A click's page may be on its way still, without a document for a moment.
+    page.wait_for_load_state()
     found = []
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})

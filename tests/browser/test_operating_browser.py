@@ -78,6 +78,7 @@ def test_from_the_desk_to_a_decision(
     expect(page.get_by_role("heading", name="1 message", exact=True)).to_be_visible()
     expect(page.get_by_text("Whoever got the message already gets it twice.")).to_be_visible()
     page.get_by_role("link", name="Back, change nothing").click()
+    expect(page.get_by_role("heading", name="In doubt: Spring")).to_be_visible()
     assert Send.objects.filter(status="in_doubt").count() == 4
 
     page.get_by_label("marie-louise.von-der-heide2@students.example.org").check()
@@ -199,5 +200,6 @@ def test_every_page_is_accessible_and_no_page_scrolls_sideways(
     page.goto(of)
     page.get_by_label("All that is in doubt here, on all pages").check()
     page.get_by_role("button", name="Send again…").click()
+    expect(page.get_by_text("Whoever got the message already gets it twice.")).to_be_visible()
     assert too_narrow(page) == []
     assert flaws(page) == []

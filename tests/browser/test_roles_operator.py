@@ -140,8 +140,6 @@ def decide(page: Page, premiere: Campaign, javascript: bool) -> None:
     expect(attention).to_contain_text("Spring premiere: 3 messages in doubt")
     look(page, "operator-front-doubt", axe=javascript)
     attention.get_by_role("link", name="Spring premiere: 3 messages in doubt").click()
-    if page.get_by_role("link", name="Look at them").count():
-        page.get_by_role("link", name="Look at them").first.click()
     expect(page.get_by_text("Likely right").first).to_be_visible()
     look(page, "operator-doubt", axe=False)
     page.get_by_label(DOUBTFUL[0]).check()

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.db import DEFAULT_DB_ALIAS, connections
 from pytest_django import DjangoDbBlocker
 
@@ -27,6 +29,17 @@ from tests.conftest import ROOT
 from tests.forks import Forked, Forks
 
 
+@contextmanager
+def orm_on(wrapper: Any) -> Iterator[None]:
+    """The test's thread uses ``wrapper``, a connection to another database than the worker's, in
+    which content types may have other numbers."""
+    with as_default(wrapper):
+        ContentType.objects.clear_cache()
+        yield
+    ContentType.objects.clear_cache()
+    wrapper.close()
+
+
 @pytest.fixture
 def own_database(database_url: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """The ORM of this test writes, and commits, to the database that its processes use."""
@@ -36,9 +49,8 @@ def own_database(database_url: str, django_db_blocker: DjangoDbBlocker) -> Itera
             **wrapper.settings_dict,
             "NAME": psycopg.conninfo.conninfo_to_dict(database_url)["dbname"],
         }
-        with as_default(wrapper):
+        with orm_on(wrapper):
             yield database_url
-        wrapper.close()
 
 
 class Sink:
@@ -178,9 +190,8 @@ def own_cluster(
     with django_db_blocker.unblock():
         settings = connections.create_connection(DEFAULT_DB_ALIAS).settings_dict
         wrapper = DatabaseWrapper({**settings, **embedded.database_settings(cluster.data)})
-        with as_default(wrapper):
+        with orm_on(wrapper):
             yield cluster
-        wrapper.close()
 
 
 def make_campaign(addresses: list[str], *, slug: str = "crash", **account: Any) -> Campaign:

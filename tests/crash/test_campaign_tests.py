@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.contenttypes.models import ContentType
 from django.test import Client
 from django.urls import reverse
 
@@ -97,6 +98,14 @@ def test_what_arrives_is_the_campaigns_message_marked_as_a_test(
     assert ledger.counts(campaign) == before
     page = ask("one@example.org, two@example.org")
     assert page.content.decode().count("The relay accepted it") == 2
+
+
+def test_what_is_known_of_another_database_is_forgotten(request: pytest.FixtureRequest) -> None:
+    """This process's own one may have numbered the content types anew."""
+    foreign = ContentType(pk=10**6, app_label="sendonce_campaigns", model="campaign")
+    ContentType.objects._add_to_cache("default", foreign)  # type: ignore[attr-defined]
+    request.getfixturevalue("own_database")
+    assert ContentType.objects.get_for_model(Campaign).pk < foreign.pk
 
 
 @pytest.mark.parametrize("point", POINTS)

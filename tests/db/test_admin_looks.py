@@ -233,9 +233,12 @@ def test_the_acts_offered_are_those_on_record_of_ones_accounts() -> None:
 def test_an_index_has_what_is_asked_for(
     admin_user: Any, model: type[Any], query: dict[str, Any], index: str
 ) -> None:
-    rows = shown(admin_user, model, query).queryset
     with connection.cursor() as cursor:
+        # Once a table that tests have emptied was vacuumed, all plans cost the same nothing. A new
+        # one is taken to hold some pages.
+        cursor.execute(f"TRUNCATE {model._meta.db_table} CASCADE")
         for way in ("seqscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{way} = off")
+    rows = shown(admin_user, model, query).queryset
     # As the page reads it, or as it is counted.
     assert index in rows[:50].explain() + rows.order_by().explain()

@@ -13,6 +13,8 @@ from sending import events, sql
 from sending.connections import LOST, Unacknowledged
 from sending.handover import give_back, hand_over
 from sending.models import Send
+from subscribers.consent import unsubscribe
+from subscribers.database_clock import database_time
 
 from .handed import hand_over_rows
 from .racing import Race
@@ -161,3 +163,24 @@ def test_a_hand_over_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(OperationalError, match="lock timeout"):
             race.start(lambda: hand_over_rows(send)).result()
     assert status_of(send) == "claimed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_moment_on_record_is_that_of_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An opt-out that committed behind the look comes too late, and is not before the hand-over."""
+    send = row(campaign_to(0), "claimed")
+    assert send.subscriber is not None
+    before, after = sql.HAND_OVER.split("    FROM lot\n")
+    stop = "(SELECT pg_advisory_xact_lock(id) FROM lot)"
+    monkeypatch.setattr(sql, "HAND_OVER", f"{before}    FROM {stop} stopped, lot\n{after}")
+    with Race() as race, connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [send.pk])
+        handing = race.start(lambda: hand_over_rows(send))
+        handing.wait_until_blocked()
+        unsubscribe(send.subscriber, evidence="a test")
+        opted_out = database_time()
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [send.pk])
+        assert len(handing.result().go) == 1
+    send.refresh_from_db()
+    assert send.handed_at is not None
+    assert send.handed_at < opted_out
