@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections.abc import Collection, Container
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,7 +123,7 @@ def claim(
     short transaction; the rows are this worker's when it has committed.
     """
     asked_at = clock.now()
-    common = {"worker": worker_id, "lease": lease}
+    common = {"worker": worker_id, "lease": lease, "digits": secrets.token_hex(8)}
     found: list[tuple[Any, ...]] = []
     chosen, marks, each = rotation.turn(total, skip)
     with transaction.atomic(), statements.cursor() as cursor:

@@ -24,6 +24,8 @@ from .timing import Failed, Took
 PEERS = ("post_office", "mailer", "nuntius", "procrastinate")
 CEILING = "smtp-source"
 SENDONCE = "Sendonce"
+#: A copy of the database from before the build.
+UNBUILT = "unbuilt"
 
 
 @dataclass
@@ -50,7 +52,8 @@ class Ceiling:
 
 @dataclass
 class Sendonce:
-    """``run_sender --drain`` on a fresh copy of a database with one approved campaign."""
+    """``run_sender --drain`` on a fresh copy of a database with one approved campaign, whose rows
+    are built as a peer's queue is filled, or (``builds``) are built meanwhile."""
 
     server: Cluster
     sink: Sink
@@ -60,11 +63,12 @@ class Sendonce:
     name: str = SENDONCE
     #: Options of its SMTP backend, as ``EMAIL_URL`` has them.
     relay_options: str = ""
+    builds: bool = False
     _database: str = "drained"
 
     def prepare(self) -> None:
         cluster.drop(self.server, self._database)
-        cluster.copy(self.server, DATABASE, self._database)
+        cluster.copy(self.server, UNBUILT if self.builds else DATABASE, self._database)
 
     def drain(self) -> Took:
         return timing.run([self.command()], self.environ())
@@ -94,7 +98,8 @@ class Sendonce:
         return cluster.environ(self.server.url(self._database), email_url)
 
     def setting(self) -> str:
-        return " ".join([*self.options, self.relay_options]).strip()
+        meanwhile = "and its build" if self.builds else ""
+        return " ".join(filter(None, [*self.options, self.relay_options, meanwhile]))
 
 
 @dataclass

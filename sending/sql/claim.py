@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, QUEUED, RETRY, SEND, SUBSCRIBER
+from .tables import ACCOUNT, CAMPAIGN, IN_LOT, QUEUED, RETRY, SEND, SUBSCRIBER
 
+# A token is of this claim and this row: random digits of the claim, and the row's id. Random ones
+# for each row would be a system call for each, or three where PostgreSQL came without OpenSSL.
+#
 # The rows are few and known by their ids: "= ANY (ARRAY ...)" and "OFFSET 0" keep the planner from
 # reading whole tables for them, which it prefers for a few hundred rows of fifty thousand.
 _CLAIM = f"""
 , claimed AS (
-    UPDATE {SEND} s SET status = 'claimed', claim_token = gen_random_uuid(),
+    UPDATE {SEND} s SET status = 'claimed',
+        claim_token = (%(digits)s::text || lpad(to_hex(s.id), 16, '0'))::uuid,
         worker_id = %(worker)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second'
     WHERE s.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING s.id, s.claim_token, s.account_id, s.campaign_id, s.subscriber_id, s.email,
@@ -73,7 +77,7 @@ WITH held AS (
     SELECT s.id FROM {SEND} s
     JOIN unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS t(id, token)
       ON s.id = t.id AND s.claim_token = t.token
-    WHERE s.status IN ('claimed', 'sending')
+    WHERE s.id = {IN_LOT} AND s.status IN ('claimed', 'sending')
     ORDER BY s.id FOR NO KEY UPDATE OF s SKIP LOCKED
 )
 UPDATE {SEND} s SET lease_until = clock_timestamp() + %(lease)s * interval '1 second'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, ERASED, EVENT, IN_DOUBT, SEND
+from .tables import ACCOUNT, CAMPAIGN, ERASED, EVENT, IN_DOUBT, IN_LOT, SEND
 
 # The hand-over's token moves to the tokens in doubt, so that its acceptance still counts. A row
 # relabelled because its worker's session was lost keeps its lease: until that is over the worker
@@ -11,7 +11,7 @@ from .tables import ACCOUNT, CAMPAIGN, ERASED, EVENT, IN_DOUBT, SEND
 SEND_AGAIN = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id, s.status FROM {SEND} s
-    WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+    WHERE s.id = {IN_LOT} AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
       AND (s.status = 'in_doubt' OR (s.status = 'failed' AND %(failed)s)) AND NOT {ERASED}
       AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
       AND (NOT %(due_only)s OR s.settle_at <= clock_timestamp())
@@ -31,7 +31,7 @@ RETURNING s.id, s.account_id"""
 TREAT_AS_SENT = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id FROM {SEND} s
-    WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+    WHERE s.id = {IN_LOT} AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
       AND s.status = 'in_doubt' AND (NOT %(due_only)s OR s.settle_at <= clock_timestamp())
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )
@@ -46,7 +46,7 @@ RETURNING s.id, s.account_id"""
 REPLAY = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id FROM {SEND} s LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
-    WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+    WHERE s.id = {IN_LOT} AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
       AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
       AND s.replay_until > clock_timestamp()
       AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
@@ -64,7 +64,7 @@ RETURNING s.id, s.account_id"""
 HOLD = f"""
 WITH chosen AS MATERIALIZED (
     SELECT s.id FROM {SEND} s
-    WHERE s.id = ANY(%(ids)s::bigint[]) AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
+    WHERE s.id = {IN_LOT} AND s.campaign_id IS NOT DISTINCT FROM %(campaign)s
       AND s.status = 'in_doubt' AND s.settle_at <= clock_timestamp()
     ORDER BY s.id FOR NO KEY UPDATE OF s
 )

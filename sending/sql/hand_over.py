@@ -8,6 +8,7 @@ from .tables import (
     ACCOUNT,
     CAMPAIGN,
     DOUBTED,
+    IN_LOT,
     INCLUDE,
     MEMBERSHIP,
     PERSON_MOVED,
@@ -22,7 +23,7 @@ ASKS_BACK = f"(s.campaign_id IS NULL AND split_part(s.job_id, ':', 3) = '{KIND}'
 
 # First statement behind the gates: the row locks, in one order for everybody.
 LOCK_ROWS = f"""
-SELECT id FROM {SEND} WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE"""
+SELECT id FROM {SEND} WHERE id = {IN_LOT} ORDER BY id FOR NO KEY UPDATE"""
 
 # Second statement, with a snapshot younger than the locks: check and compare-and-set in one. An
 # opt-out that committed before it begins is seen; with one statement for both it is not. handed_at

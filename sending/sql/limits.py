@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, DOUBTED, LIMIT, SEND, WORKER
+from .tables import ACCOUNT, CAMPAIGN, DOUBTED, IN_LOT, LIMIT, SEND, WORKER
 
 # Whoever needs several takes them in the order of their keys. Read after the lock was had: the
 # tokens that a competitor has just taken are gone. clock_timestamp() may be from before the wait
@@ -115,7 +115,7 @@ UPDATE {SEND} s SET
     lease_until = NULL, worker_id = NULL,
     reason = CASE WHEN c.status = 'canceled' THEN 'canceled' ELSE 'rate_limited' END
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(delays)s::float8[]) AS o(id, token, delay)
-JOIN {SEND} same ON same.id = o.id
+JOIN {SEND} same ON same.id = o.id AND same.id = {IN_LOT}
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
-WHERE s.id = o.id AND s.claim_token = o.token AND s.status = 'claimed'
+WHERE s.id = {IN_LOT} AND s.id = o.id AND s.claim_token = o.token AND s.status = 'claimed'
 RETURNING s.id, s.account_id, s.status"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import ACCOUNT, CAMPAIGN, DOUBTED, ERASED, EVENT, SEND
+from .tables import ACCOUNT, CAMPAIGN, DOUBTED, ERASED, EVENT, IN_LOT, SEND
 
 _CLOSED_BY_CANCEL = "c.status = 'canceled'"
 
@@ -16,7 +16,7 @@ UPDATE {SEND} s SET status = 'sent', sent_at = clock_timestamp(), lease_until = 
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(message_ids)s::text[], %(stages)s::text[],
     %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[])
     AS o(id, token, message_id, stage, code, enhanced, text)
-WHERE s.id = o.id AND s.status <> 'sent'
+WHERE s.id = {IN_LOT} AND s.id = o.id AND s.status <> 'sent'
   AND (s.claim_token = o.token OR o.token = ANY(s.doubt_tokens))
 RETURNING s.id"""
 
@@ -44,9 +44,9 @@ WITH told AS (
     JOIN {SEND} s ON s.id = o.send_id AND s.claim_token = o.token
     JOIN {ACCOUNT} a ON a.id = s.account_id
     LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
-    WHERE s.status = 'sending'
+    WHERE s.id = {IN_LOT} AND (s.status = 'sending'
        OR (s.status = 'in_doubt' AND o.outcome <> 'in_doubt')
-       OR (s.status = 'claimed' AND o.outcome = 'failed' AND o.stage = 'local')
+       OR (s.status = 'claimed' AND o.outcome = 'failed' AND o.stage = 'local'))
 )
 UPDATE {SEND} s SET
     status = t.becomes,
@@ -77,7 +77,7 @@ RETURNING s.id, t.becomes, s.account_id, s.email, s.attempts, t.token, t.was"""
 NOT_WRITTEN = f"""
 SELECT o.place FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(outcomes)s::text[])
     WITH ORDINALITY AS o(id, token, outcome, place)
-JOIN {SEND} s ON s.id = o.id
+JOIN {SEND} s ON s.id = o.id AND s.id = {IN_LOT}
 WHERE (s.claim_token = o.token AND (s.status = 'sending'
         OR (s.status = 'in_doubt' AND o.outcome <> 'in_doubt')))
    OR (o.outcome = 'sent' AND s.status <> 'sent'
@@ -133,7 +133,8 @@ UPDATE {SEND} s SET
         WHEN s.status = 'in_doubt' THEN ''
         ELSE s.reason END
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS o(id, token)
-JOIN {SEND} same ON same.id = o.id
+JOIN {SEND} same ON same.id = o.id AND same.id = {IN_LOT}
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
-WHERE s.id = o.id AND s.claim_token = o.token AND s.status = ANY(%(statuses)s::text[])
+WHERE s.id = {IN_LOT} AND s.id = o.id AND s.claim_token = o.token
+  AND s.status = ANY(%(statuses)s::text[])
 RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status, s.reason, o.token"""

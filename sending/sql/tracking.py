@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tables import COUNT, EVENT, PROVIDER_EVENT, SEND
+from .tables import COUNT, EVENT, IN_LOT, PROVIDER_EVENT, SEND
 
 # In order of the id, so that two requests that bring the same events wait for each other and not
 # in a circle. What is told twice within a request is one row, too.
@@ -44,7 +44,7 @@ SELECT s.id, s.account_id, s.campaign_id, s.subscriber_id, s.email, s.email_hash
     s.handed_at, cardinality(s.doubt_tokens) > 0, s.reason, s.via,
     (SELECT array_agg(DISTINCT e.kind) FROM {EVENT} e
      WHERE e.send_id = s.id AND e.stage = 'webhook')
-FROM {SEND} s WHERE s.id = ANY(%(ids)s::bigint[])"""
+FROM {SEND} s WHERE s.id = {IN_LOT}"""
 
 # Messages whose recipient is known to have unsubscribed by one of their links.
 LEFT_BEFORE = f"""
@@ -73,12 +73,12 @@ FROM unnest(%(ids)s::bigint[], %(was)s::text[], %(statuses)s::text[], %(ats)s::t
     %(message_ids)s::text[], %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[],
     %(reasons)s::text[])
     AS o(id, was, status, at, message_id, code, enhanced, text, reason)
-WHERE s.id = o.id AND s.status = o.was"""
+WHERE s.id = {IN_LOT} AND s.id = o.id AND s.status = o.was"""
 
 # It was taken to be sent by a person or a policy; now it is known.
 CONFIRM_SENT = f"""
 UPDATE {SEND} SET reason = ''
-WHERE id = ANY(%(ids)s::bigint[]) AND status = 'sent' AND reason = 'treated_as_sent'"""
+WHERE id = {IN_LOT} AND status = 'sent' AND reason = 'treated_as_sent'"""
 
 # Of an erased person no address stays behind.
 MARK_APPLIED = f"""
@@ -88,7 +88,7 @@ UPDATE {PROVIDER_EVENT} e SET applied_at = clock_timestamp(), result = o.result,
     job_id = CASE WHEN o.erased AND position('@' IN e.job_id) > 0 THEN '' ELSE e.job_id END
 FROM unnest(%(ids)s::bigint[], %(results)s::text[], %(erased)s::boolean[])
     AS o(id, result, erased)
-WHERE e.id = o.id"""
+WHERE e.id = {IN_LOT} AND e.id = o.id"""
 
 # The oldest rows are looked at, however many there are: ids ascend with time.
 PRUNE_EVENTS = f"""
