@@ -92,7 +92,7 @@ WHERE e.id = {IN_LOT} AND e.id = o.id"""
 
 # The oldest rows are looked at, however many there are: ids ascend with time.
 PRUNE_EVENTS = f"""
-DELETE FROM {PROVIDER_EVENT} WHERE id IN (
+DELETE FROM {PROVIDER_EVENT} WHERE id = ANY (ARRAY(
     SELECT o.id FROM (
         SELECT e.id, e.applied_at FROM {PROVIDER_EVENT} e ORDER BY e.id LIMIT %(step)s) o
-    WHERE o.applied_at < clock_timestamp() - %(days)s * interval '1 day')"""
+    WHERE o.applied_at < clock_timestamp() - %(days)s * interval '1 day'))"""

@@ -20,18 +20,19 @@ ATTEMPTS_KEPT_DAYS = 2
 _SIGNUPS = Signup._meta.db_table
 _ATTEMPTS = SignupAttempt._meta.db_table
 
-# Locked and skipped: somebody confirms it at this moment.
+# Locked and skipped: somebody confirms it at this moment. An array, or the planner may run the
+# LIMIT for each row, and skip what it has deleted.
 _DELETE_SIGNUPS = f"""
-DELETE FROM {_SIGNUPS} WHERE id IN (
+DELETE FROM {_SIGNUPS} WHERE id = ANY (ARRAY(
     SELECT id FROM {_SIGNUPS}
     WHERE confirmed_at IS NULL AND requested_at < clock_timestamp() - %(days)s * interval '1 day'
         AND coalesce(mailed_at, requested_at) < clock_timestamp() - %(days)s * interval '1 day'
-    ORDER BY requested_at LIMIT %(size)s FOR UPDATE SKIP LOCKED)"""
+    ORDER BY requested_at LIMIT %(size)s FOR UPDATE SKIP LOCKED))"""
 _DELETE_ATTEMPTS = f"""
-DELETE FROM {_ATTEMPTS} WHERE id IN (
+DELETE FROM {_ATTEMPTS} WHERE id = ANY (ARRAY(
     SELECT id FROM {_ATTEMPTS}
     WHERE at < clock_timestamp() - %(days)s * interval '1 day'
-    ORDER BY at LIMIT %(size)s FOR UPDATE SKIP LOCKED)"""
+    ORDER BY at LIMIT %(size)s FOR UPDATE SKIP LOCKED))"""
 
 
 def window() -> timedelta:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 
@@ -194,6 +195,10 @@ def test_what_nobody_confirmed_and_what_no_limit_needs_is_deleted(form: SignupFo
 def test_deleting_works_in_bounded_batches() -> None:
     account = AccountFactory.create()
     SignupAttemptFactory.create_batch(7, account=account, at=timezone.now() - timedelta(days=3))
+    with connection.cursor() as cursor:
+        # The plan that statistics may bring about one day: it would repeat a subquery.
+        for setting in ("hashjoin", "hashagg", "mergejoin", "sort", "material"):
+            cursor.execute(f"SET LOCAL enable_{setting} = off")
     assert prune_signups(size=2, batches=2) == 4
     assert SignupAttempt.objects.count() == 3
 

@@ -124,7 +124,7 @@ class Command(BaseCommand):
     ) -> None:
         """Be the sender, or one of several (``tie``)."""
         # Rows, messages and answers come and go by the thousand, and none is in a circle: to look
-        # through the youngest at every 700 takes a tenth of the time.
+        # through the youngest at every 700 takes a fiftieth of the time.
         gc.set_threshold(GARBAGE)
         sender = Sender(
             lanes=options["lanes"],
