@@ -29,7 +29,7 @@ OTHERS: dict[str, Any] = {
     "erased": False,
 }  # fmt: skip
 #: Of all of them.
-COMMON = {
+COMMON: dict[str, Any] = {
     "lease": 1.0, "via": "", "window": 0.0, "doubt_wait": 1.0, "failed": False, "due_only": False,
     "worker": 1,
 }  # fmt: skip
