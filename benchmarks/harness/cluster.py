@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -46,6 +47,8 @@ def set_up(database_url: str) -> None:
     import django
 
     django.setup()
+    # What a sender would log of what is prepared stands in the way of the figures.
+    logging.getLogger("sendonce").setLevel(logging.WARNING)
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
