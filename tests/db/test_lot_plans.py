@@ -47,6 +47,9 @@ STATEMENTS = {
 def campaign() -> Campaign:
     """With rows that lie as they do after each of them was written anew a few times."""
     made: Campaign = CampaignFactory.create()
+    with connection.cursor() as cursor:
+        # What other tests have left behind is long.
+        cursor.execute(f"TRUNCATE {sql.SEND} CASCADE")
     Send.objects.bulk_create(
         Send(
             pk=n,
