@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=command_line.count, default=3)
     parser.add_argument("--size", type=command_line.count, default=6_000, help="bytes of a message")
     parser.add_argument("--threads", default="1,8", help="one run for each of these numbers")
-    parser.add_argument("--latency", type=float, help="of our own sink, each way")
+    parser.add_argument("--latency", type=float, help="of our own sink: seconds of a round trip")
     parser.add_argument("--profile", action="store_true", help="profile a run with one thread")
     options = command_line.parse(parser, messages=1_000, rounds=1)
     timing.stop_like_ctrl_c()

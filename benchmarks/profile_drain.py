@@ -13,6 +13,7 @@ nothing is slowed down by hooks in the program. Traffic stays on 127.0.0.1.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 from collections import Counter
@@ -36,7 +37,7 @@ def main() -> None:
     parser.add_argument("--lot", type=int, default=20)
     parser.add_argument("--rate", type=int, default=400, help="samples a second")
     parser.add_argument("--top", type=int, default=25, help="lines to print")
-    parser.add_argument("--nearby", action="store_true", help="with the option back_to_back")
+    parser.add_argument("--nearby", action="store_true", help="with the options for a relay nearby")
     parser.add_argument("--wall", action="store_true", help="every running thread, not the GIL's")
     parser.add_argument("--lines", action="store_true", help="lines of code, not functions")
     parser.add_argument("--raw", metavar="FILE", help="keep the stacks there (for flame graphs)")
@@ -52,7 +53,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace, spy: str, server: Cluster, relay: Sink) -> None:
     options.processes = 1
-    sender = sendonce(options, server, relay)
+    sender = dataclasses.replace(sendonce(options, server, relay), builds=True)
     sender.relay_options = NEARBY if options.nearby else ""
     sender.prepare()
     with tempfile.TemporaryDirectory(prefix="sendonce-profile-") as folder:

@@ -14,7 +14,8 @@ from . import timing
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    # Its first paragraph.
+    made = argparse.ArgumentParser(description=" ".join((doc or "").split("\n\n")[0].split()))
     made.add_argument("--quick", action="store_true", help="small numbers: does it run at all?")
     made.add_argument("--figures", metavar="FILE", help="also write the figures there, as JSON")
     return made

@@ -80,13 +80,16 @@ class Sendonce:
         )
 
     def check(self) -> float:
-        """The ledger's identity, and that everybody was sent it; the span is the database's."""
+        """The ledger's identity, and that everybody was sent it; the span is the database's, from
+        the first hand-over, or from the start of the campaign that is built meanwhile."""
         timing.run([timing.manage("ledger", "--campaign", str(self.campaign_id))], self.environ())
         with psycopg.connect(self.server.url(self._database)) as connection:
             found = connection.execute(
-                "SELECT count(*), extract(epoch FROM max(sent_at) - min(handed_at)) "
-                "FROM sendonce_sending_send WHERE campaign_id = %s AND status = 'sent'",
-                [self.campaign_id],
+                "SELECT count(*), extract(epoch FROM max(s.sent_at) "
+                "- CASE WHEN %(builds)s THEN min(c.started_at) ELSE min(s.handed_at) END) "
+                "FROM sendonce_sending_send s JOIN sendonce_campaigns_campaign c "
+                "ON c.id = s.campaign_id WHERE c.id = %(campaign)s AND s.status = 'sent'",
+                {"campaign": self.campaign_id, "builds": self.builds},
             ).fetchone()
         assert found is not None
         if found[0] != self.messages:
@@ -179,7 +182,7 @@ def put_at_its_best(
     for setting in peer.module.SETTINGS:
         peer.setting = setting
         rates.append(one_round(peer, peer.sink.bytes_read).rate)
-        say(f"trial: {peer.name:18} {rates[-1]:7.0f}/s  {told(setting)}")
+        say(f"trial: {peer.name:22} {rates[-1]:7.0f}/s  {told(setting)}")
     fastest = rates.index(max(rates))
     peer.setting = peer.module.SETTINGS[fastest]
     peer.messages = int(min(max(rates[fastest] * seconds, trial), most))
