@@ -9,7 +9,7 @@ Rules that hold for all of them:
 * gates first, then row locks in ascending id, then the change in a later statement;
 * a row is only ever changed by its claim token and its expected status;
 * time is ``clock_timestamp()``: ``now()`` stands still while a transaction waits for a lock. Only
-  ``handed_at`` is ``statement_timestamp()``, which is never after the statement's snapshot.
+  ``handed_at`` is ``statement_timestamp()``, which is never after the snapshot of an UPDATE.
 """
 
 from __future__ import annotations

@@ -117,5 +117,5 @@ UPDATE {SEND} s SET
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(delays)s::float8[]) AS o(id, token, delay)
 JOIN {SEND} same ON same.id = o.id AND same.id = {IN_LOT}
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
-WHERE s.id = {IN_LOT} AND s.id = o.id AND s.claim_token = o.token AND s.status = 'claimed'
+WHERE s.id = o.id AND s.claim_token = o.token AND s.status = 'claimed'
 RETURNING s.id, s.account_id, s.status"""

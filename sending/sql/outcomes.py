@@ -41,12 +41,13 @@ WITH told AS (
         %(stages)s::text[], %(codes)s::smallint[], %(enhanced)s::text[], %(texts)s::text[],
         %(reasons)s::text[])
         AS o(send_id, token, outcome, delay, stage, code, enhanced, text, reason)
-    JOIN {SEND} s ON s.id = o.send_id AND s.claim_token = o.token
+    CROSS JOIN LATERAL (
+        SELECT * FROM {SEND} r WHERE r.id = o.send_id AND r.claim_token = o.token OFFSET 0) s
     JOIN {ACCOUNT} a ON a.id = s.account_id
     LEFT JOIN {CAMPAIGN} c ON c.id = s.campaign_id
-    WHERE s.id = {IN_LOT} AND (s.status = 'sending'
+    WHERE s.status = 'sending'
        OR (s.status = 'in_doubt' AND o.outcome <> 'in_doubt')
-       OR (s.status = 'claimed' AND o.outcome = 'failed' AND o.stage = 'local'))
+       OR (s.status = 'claimed' AND o.outcome = 'failed' AND o.stage = 'local')
 )
 UPDATE {SEND} s SET
     status = t.becomes,
@@ -135,6 +136,5 @@ UPDATE {SEND} s SET
 FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS o(id, token)
 JOIN {SEND} same ON same.id = o.id AND same.id = {IN_LOT}
 LEFT JOIN {CAMPAIGN} c ON c.id = same.campaign_id
-WHERE s.id = {IN_LOT} AND s.id = o.id AND s.claim_token = o.token
-  AND s.status = ANY(%(statuses)s::text[])
+WHERE s.id = o.id AND s.claim_token = o.token AND s.status = ANY(%(statuses)s::text[])
 RETURNING s.id, s.account_id, s.campaign_id, s.status, same.status, s.reason, o.token"""

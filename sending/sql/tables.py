@@ -24,7 +24,7 @@ LEDGER_COUNT = "sendonce_sending_ledgercount"
 LEDGER_MARK = "sendonce_sending_ledgermark"
 # The rows of a lot, by their key whatever the statistics say. Of an array that a subquery makes the
 # planner expects ten elements; for four hundred it would rather read a table of fifty thousand rows
-# whole, each time.
+# whole, each time. For one side of a join: asked of both, it may be gone through for each row.
 IN_LOT = "ANY(ARRAY(SELECT unnest(%(ids)s::bigint[])))"
 
 # Of these campaigns (an array; NULL: of all), what is not rolled up. See models.LedgerMark.

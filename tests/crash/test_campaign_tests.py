@@ -100,6 +100,7 @@ def test_what_arrives_is_the_campaigns_message_marked_as_a_test(
     assert page.content.decode().count("The relay accepted it") == 2
 
 
+@pytest.mark.django_db
 def test_what_is_known_of_another_database_is_forgotten(request: pytest.FixtureRequest) -> None:
     """This process's own one may have numbered the content types anew."""
     foreign = ContentType(pk=10**6, app_label="sendonce_campaigns", model="campaign")

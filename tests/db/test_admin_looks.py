@@ -237,6 +237,10 @@ def test_an_index_has_what_is_asked_for(
         # Once a table that tests have emptied was vacuumed, all plans cost the same nothing. A new
         # one is taken to hold some pages.
         cursor.execute(f"TRUNCATE {model._meta.db_table} CASCADE")
+        cursor.execute("SELECT current_setting('is_superuser') = 'on'")
+        if cursor.fetchone() == (True,):  # else what was found by chance to be in it is believed
+            name = model._meta.db_table
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [name])
         for way in ("seqscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{way} = off")
     rows = shown(admin_user, model, query).queryset

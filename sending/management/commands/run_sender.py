@@ -30,7 +30,7 @@ EXIT_REFUSED = 3
 EXIT_CLUSTER_CHANGED = 4
 #: Seconds for which several processes are waited for, beyond what each takes at the most.
 SLACK = 3.0
-#: New objects after which the youngest are looked through for circles; Python's own is 700.
+#: New objects after which the youngest are looked through for circles; Python's own: 700 or 2,000.
 GARBAGE = 20_000
 
 EPILOG = """exit codes:
@@ -124,7 +124,7 @@ class Command(BaseCommand):
     ) -> None:
         """Be the sender, or one of several (``tie``)."""
         # Rows, messages and answers come and go by the thousand, and none is in a circle: to look
-        # through the youngest at every 700 takes a fiftieth of the time.
+        # through the youngest at every few hundred takes a fiftieth of the time.
         gc.set_threshold(GARBAGE)
         sender = Sender(
             lanes=options["lanes"],
