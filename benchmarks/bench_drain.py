@@ -39,7 +39,7 @@ from .harness.sink import Sink
 #: Messages of a peer's round: at most, and without a trial.
 MOST, FEW = 5_000, 300
 PEOPLE = 50_000
-#: The option of the SMTP backend for a relay that is known to go along with it.
+#: Options of the SMTP backend for a relay that is known to go along with them.
 NEARBY = "back_to_back=true&messages_per_connection=1000"
 GUARANTEE = (
     "nobody gets it twice, nobody is dropped; at most lanes x lot rows of a process are in doubt, "
