@@ -63,6 +63,4 @@ def build(campaign: Campaign) -> None:
     type(campaign).objects.filter(pk=campaign.pk).update(
         status="sending", started_at=campaign.approved_at
     )
-    span = conf.BUILD_CHUNK
-    while (step := build.build_chunk(campaign.pk, size=span)) is not None and not step.done:
-        span = build.next_size(span, step.inserted, conf.BUILD_CHUNK)
+    build.build(campaign.pk, size=conf.BUILD_CHUNK)

@@ -12,7 +12,6 @@ import json
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 
 import django
@@ -26,6 +25,7 @@ def main(seconds: float, go: Path) -> None:
     from sending.limits.admission import Limits
     from sending.queue import Claimed
     from sending.ready import Ready
+    from tests.claimed_rows import claimed_row
 
     numbers = itertools.count()
 
@@ -33,23 +33,7 @@ def main(seconds: float, go: Path) -> None:
         made = []
         for number in itertools.islice(numbers, count):
             email = f"p@{('one.example.org', 'two.example.org')[number % 2]}"
-            made.append(
-                Claimed(
-                    id=number,
-                    token=uuid.uuid4(),
-                    account_id=1,
-                    campaign_id=1,
-                    subscriber_id=1,
-                    email=email,
-                    email_lower=email,
-                    job_id=str(number),
-                    content_id=1,
-                    context=None,
-                    attributes=None,
-                    alias="default",
-                    trusted_until=0.0,
-                )
-            )
+            made.append(claimed_row(number, subscriber_id=1, email=email, alias="default"))
         return made
 
     limits = Limits()

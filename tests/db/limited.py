@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db.models.functions import Now
@@ -14,6 +13,7 @@ from sending.limits.admission import Limits
 from sending.models import RateLimit
 from sending.queue import Claimed
 from subscribers.models import Account
+from tests.claimed_rows import claimed_row
 from tests.factories import AccountFactory
 
 SENT = (Verdict(Outcome.SENT, Reason.ACCEPTED), Answer(Stage.DOT, 250))
@@ -54,20 +54,11 @@ def known() -> Limits:
 def lot(account: Account, *domains: str, transactional: bool = False) -> list[Claimed]:
     """Rows as a lane has them in hand; they need not be in the database for a permit."""
     return [
-        Claimed(
-            id=number,
-            token=uuid4(),
+        claimed_row(
+            number,
             account_id=account.pk,
             campaign_id=None if transactional else 1,
-            subscriber_id=number,
             email=f"p{number}@{domain}",
-            email_lower=f"p{number}@{domain}",
-            job_id=f"job-{number}",
-            content_id=1,
-            context=None,
-            attributes=None,
-            alias="relay",
-            trusted_until=0.0,
         )
         for number, domain in enumerate(domains, 1)
     ]

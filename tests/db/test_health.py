@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
 from campaigns import lifecycle
 from campaigns.models import Campaign
-from sending import clock, health
+from sending import health
 from sending.answers import Answer, Outcome, Reason, Stage, Verdict
 from sending.health import Brake
 from sending.models import CampaignHealth, TransportPause
@@ -20,6 +19,7 @@ from sending.shared import Shared
 from sending.sql.pauses import ERRORS
 from sending.upkeep import Upkeep
 from subscribers.models import Account
+from tests.claimed_rows import claimed_row
 from tests.factories import AccountFactory, CampaignFactory
 
 from .racing import Race
@@ -38,20 +38,8 @@ def sending(**fields: Any) -> Campaign:
 
 
 def row(campaign_id: int | None) -> Claimed:
-    return Claimed(
-        id=1,
-        token=uuid4(),
-        account_id=1,
-        campaign_id=campaign_id,
-        subscriber_id=None,
-        email="ann@example.org",
-        email_lower="ann@example.org",
-        job_id="campaign:1:1",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="default",
-        trusted_until=clock.now() + 60,
+    return claimed_row(
+        campaign_id=campaign_id, subscriber_id=None, email="ann@example.org", alias="default"
     )
 
 

@@ -19,6 +19,7 @@ from sending.queue import Claimed
 from sending.rescue import rescue_expired
 from sending.settle import Settlement, decide, settle
 from subscribers.models import Account
+from tests.claimed_rows import claimed_row
 
 from .rows import ANSWERS, campaign_to, kinds_of, row, take, told
 
@@ -354,23 +355,7 @@ def test_what_is_in_doubt_and_sent_again_keeps_its_key_and_its_words() -> None:
 
 
 def test_a_replays_settlement_is_never_the_last_attempts() -> None:
-    claimed = Claimed(
-        id=1,
-        token=None,  # type: ignore[arg-type]
-        account_id=1,
-        campaign_id=1,
-        subscriber_id=1,
-        email="a@example.org",
-        email_lower="a@example.org",
-        job_id="campaign:1:1",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="default",
-        trusted_until=0,
-        attempts=9,
-        replays=4,
-    )
+    claimed = claimed_row(attempts=9, replays=4)
     later = Verdict(Outcome.RETRY, Reason.THROTTLED)
     found: Settlement = decide(claimed, Answer(Stage.HTTP, 429), later, jitter=0.5)
     assert (found.outcome, found.delay) == ("retry", 1800)

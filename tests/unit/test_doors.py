@@ -11,9 +11,9 @@ import pytest
 
 from sending.doors import Doors, allowed
 from sending.limits.session_shares import SessionShares
-from sending.queue import Claimed
 from sending.ready import Ready, Shares
 from sending.shared import Shared
+from tests.claimed_rows import claimed_row
 
 T = TypeVar("T")
 
@@ -66,10 +66,10 @@ def test_one_lane_serves_any_number_of_transports_in_turn() -> None:
 
 def test_a_transport_at_its_limit_leaves_the_lane_to_another() -> None:
     ready = Ready(Shares(2, ["slow", "quick"], lambda alias: False))
-    ready.put([("slow", _row(1)), ("slow", _row(2))])
+    ready.put([("slow", claimed_row(1)), ("slow", claimed_row(2))])
     assert ready.take(1, 0) is not None
     assert ready.take(1, 0) is None
-    ready.put([("quick", _row(3))])
+    ready.put([("quick", claimed_row(3))])
     taken = ready.take(1, 0)
     assert taken is not None
     assert taken[0] == "quick"
@@ -173,7 +173,14 @@ def test_a_lane_that_turns_to_another_transport_leaves_its_slot_to_those_without
 def test_a_lot_goes_to_a_lane_that_may_have_a_session_for_it() -> None:
     doors = _doors(Allowance(1))
     ready = Ready(Shares(4, ["few", "many"], doors=doors))
-    ready.put([("few", _row(1)), ("few", _row(2)), ("many", _row(3)), ("many", _row(4))])
+    ready.put(
+        [
+            ("few", claimed_row(1)),
+            ("few", claimed_row(2)),
+            ("many", claimed_row(3)),
+            ("many", claimed_row(4)),
+        ]
+    )
     with Others(2) as others:
         taken = others(0, lambda: ready.take(1, 0))
         assert taken is not None
@@ -186,27 +193,7 @@ def test_a_lot_goes_to_a_lane_that_may_have_a_session_for_it() -> None:
         assert taken[0] == "many"
         assert others(1, lambda: ready.take(1, 0)) is None, "the only session is another lane's"
         ready.done("few")
-        ready.put([("many", _row(5))])
+        ready.put([("many", claimed_row(5))])
         taken = others(0, lambda: ready.take(1, 0))
         assert taken is not None
         assert taken[0] == "few", "it goes on with what it has"
-
-
-def _row(number: int) -> Claimed:
-    import uuid
-
-    return Claimed(
-        id=number,
-        token=uuid.uuid4(),
-        account_id=1,
-        campaign_id=1,
-        subscriber_id=number,
-        email="a@example.org",
-        email_lower="a@example.org",
-        job_id=str(number),
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="relay",
-        trusted_until=0.0,
-    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
-from sending import clock
 from sending.answers import Answer, Outcome, Reason, Stage, Verdict
 from sending.health import ERRORS_IN_A_ROW, Brake, Unflushed, is_error
 from sending.queue import Claimed
+from tests.claimed_rows import claimed_row
 
 SENT = Verdict(Outcome.SENT, Reason.ACCEPTED)
 POLICY = Verdict(Outcome.FAILED, Reason.POLICY)
@@ -20,20 +18,8 @@ GONE = Answer(Stage.DOT, None, "", "connection lost")
 
 
 def row(campaign: int | None = 1) -> Claimed:
-    return Claimed(
-        id=1,
-        token=uuid4(),
-        account_id=1,
-        campaign_id=campaign,
-        subscriber_id=None,
-        email="ann@example.org",
-        email_lower="ann@example.org",
-        job_id="campaign:1:1",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="default",
-        trusted_until=clock.now() + 60,
+    return claimed_row(
+        campaign_id=campaign, subscriber_id=None, email="ann@example.org", alias="default"
     )
 
 

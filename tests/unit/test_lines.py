@@ -12,8 +12,7 @@ from sending.limits.lines import FORGET, Lines
 from sending.limits.spreading import LONGEST, first_after, waits
 from sending.queue import Claimed
 from sending.ready import Ready
-
-from .claimed_rows import claimed_row
+from tests.claimed_rows import claimed_row
 
 KEY = "transport:relay"
 

@@ -8,8 +8,7 @@ import pytest
 
 from sending.queue import Claimed
 from sending.ready import Ready
-
-from .claimed_rows import claimed_row
+from tests.claimed_rows import claimed_row
 
 
 def _ids(rows: list[Claimed]) -> list[int]:
@@ -75,7 +74,7 @@ def test_drain_takes_back_what_waits_and_keeps_what_is_in_hand() -> None:
     assert _ids(ready.held()) == [1, 2, 11], "released by whoever gives them back"
 
 
-def test_a_lane_that_waits_is_woken_by_the_nextclaimed_row() -> None:
+def test_a_lane_that_waits_is_woken_by_the_next_row() -> None:
     ready, got = Ready(), []
     lane = threading.Thread(target=lambda: got.append(ready.take(5, 10)))
     lane.start()
@@ -86,10 +85,8 @@ def test_a_lane_that_waits_is_woken_by_the_nextclaimed_row() -> None:
 
 
 def test_the_dispatcher_is_woken_when_lanes_have_taken_enough() -> None:
-    ready, got = (
-        _ready(relay=[claimed_row(1), claimed_row(2)], other=[claimed_row(3), claimed_row(4)]),
-        [],
-    )
+    got = []
+    ready = _ready(relay=[claimed_row(1), claimed_row(2)], other=[claimed_row(3), claimed_row(4)])
     crowded = ready.crowded(2)
     assert crowded == {"relay", "other"}
 

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 from sending.build import LARGEST_FACTOR, next_size
-from sending.queue import Claimed, Rotation, _decoded
-
-
-def _row(row_id: int, campaign: int | None) -> Claimed:
-    return Claimed(
-        id=row_id,
-        token=uuid4(),
-        account_id=1,
-        campaign_id=campaign,
-        subscriber_id=None,
-        email="a@example.org",
-        email_lower="a@example.org",
-        job_id=f"job-{row_id}",
-        content_id=1,
-        context=None,
-        attributes=None,
-        alias="relay",
-        trusted_until=0.0,
-    )
+from sending.queue import Rotation, _decoded
+from tests.claimed_rows import claimed_row
 
 
 def _rotation(*campaigns: int) -> Rotation:
@@ -67,25 +48,33 @@ def test_the_first_place_goes_round_too() -> None:
 
 def test_marks_move_to_the_last_row_claimed() -> None:
     rotation = _rotation(1, 2)
-    rotation.took([1, 2], [_row(5, 1), _row(9, 1), _row(7, 2)], limit=3)
+    rotation.took(
+        [1, 2],
+        [
+            claimed_row(5, campaign_id=1),
+            claimed_row(9, campaign_id=1),
+            claimed_row(7, campaign_id=2),
+        ],
+        limit=3,
+    )
     assert rotation.marks == {1: 9, 2: 7}
-    rotation.took([1, 2], [_row(8, 1)], limit=1)
+    rotation.took([1, 2], [claimed_row(8, campaign_id=1)], limit=1)
     assert rotation.marks[1] == 9, "a mark never goes back by a row"
 
 
 def test_a_campaign_that_came_back_empty_is_looked_through_once_more_then_dry() -> None:
     rotation = _rotation(1, 2)
-    rotation.took([1, 2], [_row(5, 1), _row(6, 2)], limit=4)
-    rotation.took([1, 2], [_row(8, 2)], limit=4)
+    rotation.took([1, 2], [claimed_row(5, campaign_id=1), claimed_row(6, campaign_id=2)], limit=4)
+    rotation.took([1, 2], [claimed_row(8, campaign_id=2)], limit=4)
     assert (rotation.marks[1], rotation.dry) == (0, set())
-    rotation.took([1, 2], [_row(9, 2)], limit=4)
+    rotation.took([1, 2], [claimed_row(9, campaign_id=2)], limit=4)
     assert rotation.dry == {1}
     assert rotation.turn(4)[0] == [2]
 
 
 def test_nobody_is_dry_when_the_limit_may_have_cut_it_off() -> None:
     rotation = _rotation(1, 2)
-    rotation.took([1, 2], [_row(5, 1), _row(6, 1)], limit=2)
+    rotation.took([1, 2], [claimed_row(5, campaign_id=1), claimed_row(6, campaign_id=1)], limit=2)
     assert rotation.dry == set()
 
 
@@ -100,7 +89,7 @@ def test_when_all_are_dry_there_is_no_turn_until_the_next_round() -> None:
 def test_a_new_round_keeps_marks_and_order_and_forgets_who_is_gone() -> None:
     rotation = _rotation(1, 2, 3)
     rotation.turn(1)
-    rotation.took([2, 3], [_row(5, 2), _row(6, 3)], limit=9)
+    rotation.took([2, 3], [claimed_row(5, campaign_id=2), claimed_row(6, campaign_id=3)], limit=9)
     rotation.refresh([1, 2, 4])
     assert rotation.marks == {1: 0, 2: 5, 4: 0}
     assert rotation.turn(9)[0] == [2, 1, 4]
@@ -108,7 +97,7 @@ def test_a_new_round_keeps_marks_and_order_and_forgets_who_is_gone() -> None:
 
 def test_rows_of_others_do_not_move_a_mark() -> None:
     rotation = _rotation(1)
-    rotation.took([1], [_row(5, None), _row(6, 77)], limit=9)
+    rotation.took([1], [claimed_row(5, campaign_id=None), claimed_row(6, campaign_id=77)], limit=9)
     assert rotation.marks == {1: 0}
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sending.queue import Claimed
 from sending.turns import Turns
-
-from .claimed_rows import claimed_row
+from tests.claimed_rows import claimed_row
 
 
 def _turns(*rows: tuple[int, int | None]) -> Turns:
