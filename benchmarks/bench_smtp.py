@@ -100,7 +100,7 @@ def measure(port: int, threads: int, messages: int, data: bytes, way: str) -> tu
 def send(port: int, messages: int, data: bytes, way: str) -> None:
     """Send over one session as a lane does, down to what the answer means."""
     from sending.outcomes import ACCEPTED, classify
-    from sending.sessions import Prepared, SMTPSession
+    from sending.sessions import Prepared, SMTPSession, sent
     from sending.smtp import EmailBackend
 
     backend = EmailBackend(
@@ -116,7 +116,7 @@ def send(port: int, messages: int, data: bytes, way: str) -> None:
     for left in range(messages - 1, -1, -1):
         one, to = following, f"person{left}@example.org"
         following = Prepared("news@example.org", to, data, True) if left else None
-        said = session.send(one, following)
+        said = sent(session, one, following)
         assert classify(said.stage, said.code, said.enhanced, said.text) == ACCEPTED
     session.close()
 

@@ -157,21 +157,15 @@ class InHand:
         What is known is written, what is on the wire is in doubt, the rest was never started.
         """
         with self.lock:
-            settlements, wire = [*lot.carried, *lot.settlements], lot.on_wire
+            settlements, wire = [*lot.carried, *lot.settlements], [*lot.on_wire.values()]
             rows = [*lot.rows.values()]
             if self.ahead is not None and self.ahead.lot is not lot:
                 rows += self.ahead.lot.rows.values()
-        if wire is not None:
+        if wire:
             said = answer(Stage.DOT, None, f"given up while on the wire: {why}")
             # It may still be under way: a replay waits as long as for a lost worker's.
-            settlements.append(
-                decide(
-                    wire,
-                    said,
-                    Verdict(Outcome.IN_DOUBT, Reason.CONNECTION_LOST),
-                    replay_wait=replay_wait(),
-                )
-            )
+            verdict, wait = Verdict(Outcome.IN_DOUBT, Reason.CONNECTION_LOST), replay_wait()
+            settlements += (decide(row, said, verdict, replay_wait=wait) for row in wire)
         known = {s.token for s in settlements}
         try:
             self.settle(settlements, alone=True)

@@ -1,17 +1,28 @@
-"""The mail sessions of one lane, at most one for each transport, and the slots they take."""
+"""The mail sessions of one lane and the slots they take.
+
+There is one for each transport, and with ``--sessions`` there are more of it, in which messages
+are under way at the same time. Those are extras: a lane goes on without one that can't be had.
+Where a transport says how many connections there may be, lanes have no extras.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from . import clock
-from .transports import Session, Transport, transport
+from .answers import Answer
+from .transports import Session, Transport, TransportFailure, transport
 
 if TYPE_CHECKING:
     from .shared import Shared
 
+log = logging.getLogger("sendonce.sender")
+
 #: An open session that had nothing to do for this long is closed, politely, by us.
 IDLE_CLOSE = 30.0
+#: Seconds for which a lane makes do with the sessions it has, after one more was refused.
+FEWER = 60.0
 
 
 class LaneSessions:
@@ -20,11 +31,15 @@ class LaneSessions:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._roads: dict[str, Transport] = {}
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, list[Session]] = {}
+        #: Until when no extra session of a transport is opened (``sending.clock``).
+        self._fewer_until: dict[str, float] = {}
         self._last_used = clock.now()
 
-    def __getitem__(self, alias: str) -> Session:
-        return self._sessions[alias]
+    def abreast(self, alias: str) -> list[Session]:
+        """The session of it, and the extras that are open."""
+        first, *extras = self._sessions[alias]
+        return [first, *(session for session in extras if session.seems_open)]
 
     def road(self, alias: str) -> Transport:
         """The transport, which knows its ``via``. Raises ``UnknownTransport``."""
@@ -36,12 +51,27 @@ class LaneSessions:
             found = self._roads[alias] = made
         return found
 
-    def open(self, alias: str) -> bool:
-        """Have an open, authenticated session of it; False when there is no turn or no slot for
-        one now. May take minutes. Raises ``TransportFailure`` and ``UnknownTransport``."""
-        session = self._sessions.get(alias)
-        if session is None:
-            session = self._sessions[alias] = self.road(alias).session()
+    def open(self, alias: str, messages: int = 1) -> bool:
+        """Have an open, authenticated session of it, and extras as far as there are so many
+        ``messages`` for them; False when there is no turn or no slot for one now. May take
+        minutes. Raises ``TransportFailure`` and ``UnknownTransport``."""
+        sessions = self._sessions.get(alias)
+        if sessions is None:
+            sessions = self._sessions[alias] = [self.road(alias).session()]
+        if not self._open(alias, sessions[0]):
+            return False
+        for number in range(1, min(self._most(alias), messages)):
+            if number == len(sessions):
+                sessions.append(self.road(alias).session())
+            try:
+                if not self._open(alias, sessions[number]):
+                    break
+            except TransportFailure as failure:
+                self.fewer(alias, failure.answer)
+                break
+        return True
+
+    def _open(self, alias: str, session: Session) -> bool:
         if session.is_open:
             return True
         doors = self._shared.doors
@@ -53,10 +83,26 @@ class LaneSessions:
             doors.leave(alias)
         return True
 
+    def _most(self, alias: str) -> int:
+        """How many sessions of it the lane may have open now."""
+        road = self.road(alias)
+        is_alone = clock.now() < self._fewer_until.get(alias, 0.0)
+        if is_alone or not road.takes_bytes or road.connections is not None:
+            return 1
+        return self._shared.sessions
+
+    def fewer(self, alias: str, said: Answer) -> None:
+        """The relay refused an extra session, or ended it: do without for a while."""
+        self._fewer_until[alias] = clock.now() + FEWER
+        log.info(
+            "the relay refused a further session, going on with fewer",
+            extra={"event": "session_refused", "transport": alias, "code": said.code},
+        )
+
     def is_open(self, alias: str) -> bool:
         """Whether there is an open session of it."""
-        session = self._sessions.get(alias)
-        return session is not None and session.is_open
+        sessions = self._sessions.get(alias)
+        return sessions is not None and sessions[0].is_open
 
     def begin(self, alias: str) -> None:
         """A lot of this transport begins: make room for those who need the other sessions."""
@@ -66,10 +112,12 @@ class LaneSessions:
 
     def end(self, alias: str) -> None:
         """The lot is over; without a session that can go on the lane needs no slot."""
-        session = self._sessions.get(alias)
-        if session is None or not session.is_open:
-            if session is not None:
+        sessions = self._sessions.get(alias, [])
+        for session in sessions:
+            if not session.is_open:
                 session.close()  # it may be used up and still be connected
+        sessions.sort(key=lambda session: not session.seems_open)  # one that is open serves
+        if not (sessions and sessions[0].is_open):
             self._shared.doors.closed(alias)
 
     def rest(self) -> None:
@@ -86,12 +134,12 @@ class LaneSessions:
 
     def drop(self) -> None:
         """After a fault of ours: nobody knows what state they are in."""
-        for session in self._sessions.values():
-            session.abort()
+        for sessions in self._sessions.values():
+            for session in sessions:
+                session.abort()
         self.close()
 
     def _close(self, alias: str) -> None:
-        session = self._sessions.pop(alias, None)
-        if session is not None:
+        for session in self._sessions.pop(alias, []):
             session.close()
         self._shared.doors.closed(alias)

@@ -1,7 +1,14 @@
-"""What a lane does with a lot that is handed over: its messages, one after another."""
+"""What a lane does with a lot that is handed over: its messages, one after another.
+
+With several sessions (``run_sender --sessions``) one message is under way in each of them, and the
+lane writes the next while the relay thinks about the others. What is handed over at once is the
+same lot, so that no more is in doubt after a crash.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import clock
@@ -14,10 +21,11 @@ from .lot import Lot, LotSize
 from .outcomes import Answer, Outcome, Reason, Verdict
 from .queue import Claimed
 from .settle import decide
-from .transports import NotOpen, Transport, TransportFailure
+from .transports import NotOpen, Session, Transport, TransportFailure
 
 if TYPE_CHECKING:
     from .shared import Shared
+    from .smtp_transaction import Transaction
 
 #: Seconds after which others hear of acceptances, at the latest: the end of a lot is soon.
 TELL_AFTER = 0.2
@@ -29,6 +37,58 @@ def _is_stale(permitted_at: float | None, now: float) -> bool:
     """A permit not used soon is no permit: after a stall of the relay many lanes would use theirs
     at the same moment. (The first message of a lot goes all the same: somebody has to.)"""
     return permitted_at is not None and now - permitted_at > PERMIT_LASTS
+
+
+@dataclass(slots=True, eq=False)
+class Track:
+    """A session of the lane, and what is known of its next message."""
+
+    session: Session
+    #: Whose envelope may have gone out with the message before: the next here can be no other.
+    promised: Claimed | None = None
+    #: It was opened for its next message, and nothing was said to it yet.
+    is_new: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Trip:
+    """One lot on its way. Every track is in ``free``, in ``under_way``, or given up."""
+
+    over: Transport
+    lot: Lot
+    messages: dict[int, Any]
+    handed_at: float
+    replay_wait: float
+    free: deque[Track]
+    #: In order of their last step.
+    under_way: deque[tuple[Track, Claimed, Transaction]] = field(default_factory=deque)
+    #: Accepted, and not told to the brake and the limits yet; since when (``sending.clock``).
+    taken: list[Claimed] = field(default_factory=list)
+    told: float = 0.0
+    done: int = 0
+    #: No message of it is started any more.
+    is_over: bool = False
+    #: What speaks against the relay, for all accounts (None) or for one.
+    down: list[tuple[int | None, Answer]] = field(default_factory=list)
+
+    def next_row(self, track: Track | None = None) -> Claimed | None:
+        """Who is next in this track: whom it was promised to, else the first who has no promise
+        of another."""
+        if track is not None and track.promised is not None:
+            return track.promised
+        promised = [other.promised for other in self.free]
+        promised += [other.promised for other, _, _ in self.under_way]
+        return next((row for row in self.lot.unstarted if row not in promised), None)
+
+    def next_start(self) -> tuple[Track, Claimed] | None:
+        """What can be started now, in the track that is free for the longest time."""
+        if self.is_over or not self.lot.unstarted:
+            return None
+        for track in self.free:
+            row = self.next_row(track)
+            if row is not None:
+                return track, row
+        return None
 
 
 class OnWire:
@@ -44,87 +104,148 @@ class OnWire:
     def send_all(
         self, over: Transport, lot: Lot, messages: dict[int, Any], handed_at: float
     ) -> None:
-        """Send what was handed over, one by one, until a brake is pulled."""
-        alias = over.alias
-        shared, session = self.shared, self.sessions[alias]
-        replay_wait = over.answer_timeout if over.deduplicates else 0.0
-        first, done = clock.now(), 0
-        taken: list[Claimed] = []  # accepted, and not told to the brake and the limits yet
-        told = first
-        renewed = False  # a session was opened for this message, and nothing was said to it yet
-        while lot.unstarted:
-            row = lot.unstarted[0]
-            now = clock.now()
-            if (
-                shared.stopping.is_set()
-                or now > row.trusted_until
-                or now - handed_at > shared.freshness
-                or shared.limits.closed(alias)
-                or (done and _is_stale(lot.permitted_at, now))
-            ):
-                break
-            if not session.seems_open:
-                # Used up, or closed by the relay. To open another may take long: the clock is
-                # asked again before the message starts.
-                try:
-                    session.open()
-                except TransportFailure as failure:
-                    self.relay_down(alias, None, failure.answer)
-                    break
-                renewed = True
-                continue
-            with self.hand.lock:
-                lot.on_wire = lot.unstarted.pop(0)
-            # Permits are for a moment, and what came of this one may stop the next.
-            goes_on = lot.unstarted and lot.permitted_at is None
-            following = messages[lot.unstarted[0].id] if goes_on else None
-            try:
-                said = session.send(messages[row.id], following)
-            except NotOpen as ended:
-                with self.hand.lock:
-                    lot.unstarted.insert(0, row)
-                    lot.on_wire = None
-                if renewed:
-                    # It greets and goes away: to open one after another would only be a flood.
-                    self.relay_down(alias, None, ended.answer)
-                    break
-                continue
-            except TransportFailure as failure:
-                said = failure.answer
-            renewed = False
-            verdict = self.judge.verdict(alias, row, said)
-            if verdict.outcome == Outcome.RELAY_DOWN:
-                with self.hand.lock:
-                    lot.unstarted.insert(0, row)
-                    lot.on_wire = None
-                # Only a refusal of its sender address is this account's alone.
-                its_own = verdict.reason == Reason.SENDER_REFUSED
-                about_all = unnamed_answer(said, row.email)
-                self.relay_down(alias, row.account_id if its_own else None, about_all)
-                break
-            with self.hand.lock:
-                lot.settlements.append(decide(row, said, verdict, replay_wait=replay_wait))
-                lot.on_wire = None
-            done += 1
-            if verdict.outcome is Outcome.SENT:
-                taken.append(row)
-                if now - told > TELL_AFTER:
-                    self._tell_taken(alias, taken)
-                    told = now
+        """Send what was handed over, until a brake is pulled; nothing is under way then."""
+        sessions = self.sessions.abreast(over.alias)
+        # Permits are for a moment, and what came of one message may stop the next.
+        abreast = sessions if lot.permitted_at is None else sessions[:1]
+        first = clock.now()
+        trip = Trip(
+            over,
+            lot,
+            messages,
+            handed_at,
+            replay_wait=over.answer_timeout if over.deduplicates else 0.0,
+            free=deque(map(Track, abreast)),
+            told=first,
+        )
+        while True:
+            start = trip.next_start()
+            if start is not None:
+                self._start(trip, *start)
+            elif trip.under_way:
+                self._go_on(trip, *trip.under_way.popleft())
             else:
-                self._tell_taken(alias, taken)  # first, as they came: refusals in a row count
-                shared.brake.note(alias, row, verdict, said)
-                shared.limits.note(alias, row, verdict, said)
-            self._lift_by(alias, row, verdict, said)
-            if shared.brake.urgent:
                 break
-        self._tell_taken(alias, taken)
-        self.size.observe(clock.now() - first, done)
+        self._tell_taken(trip)
+        self.size.observe(clock.now() - first, trip.done)
+        for account_id, said in trip.down:
+            self.relay_down(over.alias, account_id, said)
 
-    def _tell_taken(self, alias: str, taken: list[Claimed]) -> None:
-        self.shared.brake.took(alias, taken)
-        self.shared.limits.took(alias, taken)
-        taken.clear()
+    # --- one message -------------------------------------------------------------------------
+
+    def _start(self, trip: Trip, track: Track, row: Claimed) -> None:
+        shared, lot, now = self.shared, trip.lot, clock.now()
+        if (
+            shared.stopping.is_set()
+            or now > row.trusted_until
+            or now - trip.handed_at > shared.freshness
+            or shared.limits.closed(trip.over.alias)
+            or (trip.done and _is_stale(lot.permitted_at, now))
+        ):
+            trip.is_over = True
+            return
+        if not track.session.seems_open:
+            # Used up, or closed by the relay. To open another may take long: what is under way
+            # is heard before, and the clock is asked again before the message starts.
+            if trip.under_way:
+                self._go_on(trip, *trip.under_way.popleft())
+            else:
+                self._open_again(trip)
+            return
+        trip.free.remove(track)
+        with self.hand.lock:
+            lot.unstarted.remove(row)
+            lot.on_wire[row.id] = row
+        track.promised = trip.next_row() if lot.permitted_at is None else None
+        following = trip.messages[track.promised.id] if track.promised is not None else None
+        transaction = track.session.transaction(trip.messages[row.id], following)
+        self._go_on(trip, track, row, transaction)
+
+    def _go_on(self, trip: Trip, track: Track, row: Claimed, transaction: Transaction) -> None:
+        """Have a message take its next step."""
+        try:
+            next(transaction)
+        except StopIteration as end:
+            said: Answer = end.value
+        except NotOpen as ended:
+            self._take_back(trip, row)
+            track.promised = None
+            trip.free.append(track)
+            if track.is_new:
+                # It greets and goes away: to open one after another would only be a flood.
+                self._give_up(trip, track, ended.answer)
+            return
+        except TransportFailure as failure:
+            said = failure.answer
+        else:
+            trip.under_way.append((track, row, transaction))
+            return
+        track.is_new = False
+        trip.free.append(track)
+        self._answered(trip, row, said)
+
+    def _answered(self, trip: Trip, row: Claimed, said: Answer) -> None:
+        shared, alias, lot = self.shared, trip.over.alias, trip.lot
+        verdict = self.judge.verdict(alias, row, said)
+        if verdict.outcome is Outcome.RELAY_DOWN:
+            self._take_back(trip, row)
+            # Only a refusal of its sender address is this account's alone.
+            its_own = verdict.reason == Reason.SENDER_REFUSED
+            about_all = unnamed_answer(said, row.email)
+            trip.down.append((row.account_id if its_own else None, about_all))
+            trip.is_over = True
+            return
+        with self.hand.lock:
+            lot.settlements.append(decide(row, said, verdict, replay_wait=trip.replay_wait))
+            del lot.on_wire[row.id]
+        trip.done += 1
+        if verdict.outcome is Outcome.SENT:
+            trip.taken.append(row)
+            now = clock.now()
+            if now - trip.told > TELL_AFTER:
+                self._tell_taken(trip)
+                trip.told = now
+        else:
+            self._tell_taken(trip)  # first, as they came: refusals in a row count
+            shared.brake.note(alias, row, verdict, said)
+            shared.limits.note(alias, row, verdict, said)
+        self._lift_by(alias, row, verdict, said)
+        if shared.brake.urgent:
+            trip.is_over = True
+
+    def _take_back(self, trip: Trip, row: Claimed) -> None:
+        """Nothing of its message was attempted."""
+        with self.hand.lock:
+            trip.lot.unstarted.insert(0, row)
+            del trip.lot.on_wire[row.id]
+
+    # --- sessions that end -------------------------------------------------------------------
+
+    def _open_again(self, trip: Trip) -> None:
+        """Open what is closed, while nothing is under way."""
+        for track in [track for track in trip.free if not track.session.seems_open]:
+            try:
+                track.session.open()
+            except TransportFailure as failure:
+                self._give_up(trip, track, failure.answer)
+            else:
+                track.is_new = True
+
+    def _give_up(self, trip: Trip, track: Track, said: Answer) -> None:
+        """Do without this one; the last one speaks for the relay."""
+        if len(trip.free) + len(trip.under_way) > 1:
+            trip.free.remove(track)
+            self.sessions.fewer(trip.over.alias, said)
+        else:
+            trip.down.append((None, said))
+            trip.is_over = True
+
+    # --- what others hear --------------------------------------------------------------------
+
+    def _tell_taken(self, trip: Trip) -> None:
+        self.shared.brake.took(trip.over.alias, trip.taken)
+        self.shared.limits.took(trip.over.alias, trip.taken)
+        trip.taken.clear()
 
     def _lift_by(self, alias: str, row: Claimed, verdict: Verdict, said: Answer) -> None:
         """A definite answer to a message shows that the transport works, for its account too."""

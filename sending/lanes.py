@@ -1,6 +1,6 @@
-"""A lane: a thread with a mail connection of its own that moves one lot after another.
+"""A lane: a thread with mail sessions of its own, one or a few, that moves one lot after another.
 
-Per lot: render, make sure that the session is open, hand over (durable commit), send one by
+Per lot: render, make sure that a session is open, hand over (durable commit), send one by
 one, write the outcomes; only then the next lot. Where all was accepted and the next lot can go at
 once, its hand-over writes them: one transaction for both. The database is never in a transaction
 while the network is used.
@@ -299,7 +299,7 @@ class Lane(threading.Thread):
             return None
         try:
             over = self.sessions.road(alias)
-            if not self.sessions.open(alias):
+            if not self.sessions.open(alias, len(rows)):
                 self.hand.give_back(rows)
                 self.shared.pauses.hold(alias)
                 return None

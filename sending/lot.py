@@ -68,7 +68,8 @@ class Lot:
     """What a lane has in hand; read by a shutdown that cannot wait for it."""
 
     unstarted: list[Claimed] = field(default_factory=list)
-    on_wire: Claimed | None = None
+    #: Whose messages are under way, by id; one for each session of the lane at most.
+    on_wire: dict[int, Claimed] = field(default_factory=dict)
     settlements: list[Settlement] = field(default_factory=list)
     #: What came of the lot before, and its rows, until a hand-over writes that.
     carried: list[Settlement] = field(default_factory=list)

@@ -23,6 +23,7 @@ from .providers.table import UNKNOWN, Provider, Speaks
 from .smtp import EmailBackend as SMTPBackend
 from .smtp import SMTPFailure, StaleConnection
 from .smtp_message import message_bytes
+from .smtp_transaction import Transaction, brought_to_an_end
 
 #: Seconds for which an HTTP connection that does nothing is trusted. Servers close theirs after
 #: 5 s or more, and a request that crosses with that is lost without anybody knowing whether it
@@ -68,15 +69,16 @@ class Session(Protocol):
 
     @property
     def seems_open(self) -> bool:
-        """The same as far as is known without asking: ``send`` looks itself, and raises
-        ``NotOpen``."""
+        """The same as far as is known without asking: ``transaction`` looks itself, and
+        raises ``NotOpen``."""
 
     def open(self) -> None:
         """Connect and authenticate. Raises ``TransportFailure``."""
 
-    def send(self, message: Any, following: Any = None) -> Answer:
+    def transaction(self, message: Any, following: Any = None) -> Transaction:
         """Hand one message to its one recipient; the acceptance. Raises ``TransportFailure`` for
-        every other end, and nothing else.
+        every other end, and nothing else. A generator that yields where it would wait for the
+        relay; one at a time, and to its end unless the session is aborted.
 
         ``following``: the message that comes after it. Part of its envelope may be on its way
         then: whatever else is sent next may have to wait for another session."""
@@ -85,7 +87,8 @@ class Session(Protocol):
         """End the session; never raises."""
 
     def abort(self) -> None:
-        """From any thread: end it hard. A waiting ``send`` fails as soon as the backend lets go."""
+        """From any thread: end it hard. A waiting ``transaction`` fails as soon as the backend lets
+        go."""
 
 
 class SMTPSession:
@@ -112,19 +115,21 @@ class SMTPSession:
         except SMTPFailure as failure:
             raise TransportFailure(failure.answer) from failure
 
-    def send(self, message: Any, following: Any = None) -> Answer:
+    def transaction(self, message: Any, following: Any = None) -> Transaction:
         try:
             if not isinstance(message, Prepared):
                 envelope_from, data = message_bytes(message)
                 message = Prepared(envelope_from, recipient_of(message), data)
             is_stuffed = isinstance(following, Prepared) and following.stuffed
-            return self._backend.deliver(
-                message.envelope_from,
-                message.recipient,
-                message.data,
-                is_stuffed=message.stuffed,
-                reconnect=False,
-                following=following[:3] if is_stuffed else None,
+            return (
+                yield from self._backend.transaction(
+                    message.envelope_from,
+                    message.recipient,
+                    message.data,
+                    is_stuffed=message.stuffed,
+                    reconnect=False,
+                    following=following[:3] if is_stuffed else None,
+                )
             )
         except StaleConnection as failure:
             raise NotOpen(failure.answer) from failure
@@ -178,7 +183,11 @@ class BackendSession:
     def _note_answer(self, *_: Any, **__: Any) -> None:
         self._answered = True
 
-    def send(self, message: Any, following: Any = None) -> Answer:
+    def transaction(self, message: Any, following: Any = None) -> Transaction:
+        yield from ()  # its backend waits by itself
+        return self._sent(message)
+
+    def _sent(self, message: Any) -> Answer:
         if self._aborted:
             raise TransportFailure(answer(Stage.CONNECT, None, "aborted"))
         recipient_of(message)
@@ -263,6 +272,11 @@ class BackendSession:
 def carries_key(message: Any, provider: Provider) -> bool:
     """Whether ``Transport.prepare`` put the provider's deduplication key onto the message."""
     return provider.deduplicates and bool(getattr(message, "deduplication_key", ""))
+
+
+def sent(session: Session, message: Any, following: Any = None) -> Answer:
+    """The acceptance of one message, with all the waits for it. Raises ``TransportFailure``."""
+    return brought_to_an_end(session.transaction(message, following))
 
 
 def recipient_of(message: Any) -> str:

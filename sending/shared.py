@@ -50,6 +50,8 @@ class Shared:
     doubt_wait: float
     poll: float
     campaign_id: int | None = None
+    #: Mail sessions of each lane to one transport.
+    sessions: int = 1
     worker_id: int = 0
     pool: Pool = field(default_factory=lambda: Pool(POOL_SIZE, verify=cluster.check))
     ready: Ready = field(default_factory=Ready)

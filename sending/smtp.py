@@ -1,7 +1,7 @@
 """An ordinary Django e-mail backend that knows the stage every failure had reached.
 
 Use it as ``EMAIL_BACKEND`` (Django 5.2) or as a ``BACKEND`` of ``MAILERS`` (6.1), or through
-``sending.transports``, whose lanes drive ``open``, ``deliver`` and ``close`` themselves.
+``sending.transports``, whose lanes drive ``open``, ``transaction`` and ``close`` themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .smtp_dialogue import NeverBegun, SMTPFailure, SMTPRefusedLocally, Timeouts
 from .smtp_envelope import mailbox
 from .smtp_message import message_bytes
 from .smtp_session import Session
+from .smtp_transaction import Transaction, brought_to_an_end
 
 __all__ = ["EmailBackend", "SMTPFailure", "SMTPRefusedLocally", "StaleConnection"]
 
@@ -255,6 +256,29 @@ class EmailBackend(BaseEmailBackend):
         as long as MAIL has no answer nothing was attempted. Without ``reconnect`` it raises
         ``StaleConnection`` instead of making one, which may take minutes.
         """
+        return brought_to_an_end(
+            self.transaction(
+                envelope_from,
+                recipient,
+                data,
+                is_stuffed=is_stuffed,
+                reconnect=reconnect,
+                following=following,
+            )
+        )
+
+    def transaction(
+        self,
+        envelope_from: str,
+        recipient: str,
+        data: bytes,
+        *,
+        is_stuffed: bool = False,
+        reconnect: bool = True,
+        following: tuple[str, str, bytes] | None = None,
+    ) -> Transaction:
+        """``deliver`` in steps: a generator that yields before each wait for the server, and
+        returns and raises what ``deliver`` does. One at a time on a connection."""
         sender, bare = envelope_from, recipient
         if not is_stuffed:
             sender, bare = _checked(envelope_from, recipient, data)
@@ -268,7 +292,11 @@ class EmailBackend(BaseEmailBackend):
         if session.delivered + 1 >= self.messages_per_connection:
             following = None
         try:
-            return session.deliver(sender, bare, data, is_stuffed=is_stuffed, following=following)
+            return (
+                yield from session.transaction(
+                    sender, bare, data, is_stuffed=is_stuffed, following=following
+                )
+            )
         except SMTPFailure as failure:
             if session.is_unanswered:
                 self._stop_back_to_back()
@@ -276,7 +304,7 @@ class EmailBackend(BaseEmailBackend):
                 raise
             if not reconnect:
                 raise StaleConnection(failure.answer) from failure
-        return self._connect().deliver(sender, bare, data, is_stuffed=is_stuffed)
+        return (yield from self._connect().transaction(sender, bare, data, is_stuffed=is_stuffed))
 
     def _stop_back_to_back(self) -> None:
         """Each further message would cost the time for a command, and be in doubt."""

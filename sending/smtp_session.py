@@ -10,9 +10,10 @@ import hmac
 import ssl
 from dataclasses import dataclass
 
-from .answers import Answer, Stage, answer
+from .answers import Stage, answer
+from .smtp_bdat import by_chunk
 from .smtp_dialogue import Dialogue, SMTPFailure
-from .smtp_transaction import back_to_back, by_chunk, by_data
+from .smtp_transaction import Transaction, back_to_back, by_data
 from .smtp_wire import Reply, WireLost
 
 
@@ -130,7 +131,7 @@ class Session(Dialogue):
 
     # -- one message -----------------------------------------------------------------------
 
-    def deliver(
+    def transaction(
         self,
         sender: str,
         recipient: str,
@@ -138,7 +139,7 @@ class Session(Dialogue):
         *,
         is_stuffed: bool = False,
         following: tuple[str, str, bytes] | None = None,
-    ) -> Answer:
+    ) -> Transaction:
         """Hand over one message to one recipient; the acceptance, or ``SMTPFailure``.
 
         ``sender`` and ``recipient`` are bare addresses that ``smtp_envelope.mailbox`` returned.
@@ -149,11 +150,12 @@ class Session(Dialogue):
         """
         features = self.features
         if self.back_to_back and is_stuffed and "PIPELINING" in features:
-            said = back_to_back(self, sender, recipient, data, following)
+            steps = back_to_back(self, sender, recipient, data, following)
         elif self.chunking and "CHUNKING" in features and "PIPELINING" in features:
-            said = by_chunk(self, sender, recipient, data, is_stuffed=is_stuffed)
+            steps = by_chunk(self, sender, recipient, data, is_stuffed=is_stuffed)
         else:
-            said = by_data(self, sender, recipient, data, is_stuffed=is_stuffed)
+            steps = by_data(self, sender, recipient, data, is_stuffed=is_stuffed)
+        said = yield from steps
         self.delivered += 1
         return said
 

@@ -9,24 +9,26 @@ Back to back, the final dot and the envelope of the message after it leave in on
 body: one round trip a message instead of two, and two calls into the kernel instead of seven. How
 much of a write that fails was taken tells doubt from none.
 
-With BDAT (RFC 3030) MAIL, RCPT and the message itself leave together, one round trip instead of
-two. The server knows the length beforehand, so the last two bytes take the place of the dot: until
-their write begins it can't have a complete message. What it says of the sender and the recipient
-is heard only after them: that is why BDAT is used on request only.
+A transaction is a generator, which yields before it waits for the server: who has several sessions
+goes on with another one meanwhile. Its return value is the acceptance; ``brought_to_an_end`` takes
+it there at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import NamedTuple, TypeAlias
 
 from .answers import Answer, Stage, answer
 from .smtp_dialogue import Announced, Dialogue, SMTPFailure, SMTPRefusedLocally
-from .smtp_envelope import needs_utf8, unstuffed, whole_lines, wire_body
+from .smtp_envelope import needs_utf8, wire_body
 from .smtp_wire import Reply, WireClosed, WireLost, WireTimedOut
+
+#: Yields when what comes next is a wait for the server. Raises ``SMTPFailure`` for every end that
+#: is no acceptance.
+Transaction: TypeAlias = Generator[None, None, Answer]
 
 FINAL_DOT = b".\r\n"
 _QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,200})|\bid=([\w.-]{1,200})", re.IGNORECASE)
@@ -57,21 +59,30 @@ DATA = Step(Stage.DATA, (354,))
 END = Step(Stage.BODY, ())
 
 
+def brought_to_an_end(transaction: Transaction) -> Answer:
+    """The acceptance, with all the waits for it. Raises what the transaction raises."""
+    try:
+        while True:
+            next(transaction)
+    except StopIteration as end:
+        said: Answer = end.value
+        return said
+
+
 # -- DATA ----------------------------------------------------------------------------------------
 
 
 def by_data(
     dialogue: Dialogue, sender: str, recipient: str, data: bytes, *, is_stuffed: bool = False
-) -> Answer:
-    """Hand the message over by DATA; for the arguments see ``Session.deliver``.
-
-    Returns the acceptance; raises ``SMTPFailure`` for every other end.
-    """
+) -> Transaction:
+    """Hand the message over by DATA; for the arguments see ``Session.transaction``."""
     body = data if is_stuffed else wire_body(data)
-    mail, rcpt = _mail_command(dialogue, sender, recipient, data), f"RCPT TO:<{recipient}>"
+    mail, rcpt = mail_command(dialogue, sender, recipient, data), f"RCPT TO:<{recipient}>"
     dialogue.begin()
     if "PIPELINING" in dialogue.features:
-        _all_at_once(dialogue, f"{mail}\r\n{rcpt}\r\nDATA\r\n".encode())
+        _write_ahead(dialogue, f"{mail}\r\n{rcpt}\r\nDATA\r\n".encode())
+        yield
+        _heard_all(dialogue, dialogue.reply)
     else:
         _one_by_one(dialogue, mail, rcpt)
     stage = Stage.BODY
@@ -79,10 +90,11 @@ def by_data(
         _write_body(dialogue, body)
         stage = Stage.DOT
         dialogue.wire.write(FINAL_DOT, dialogue.timeouts.command)
+        yield
         reply = dialogue.wire.read_reply(dialogue.timeouts.final)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
-    return _end(dialogue, reply)
+    return end_of(dialogue, reply)
 
 
 def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> None:
@@ -98,13 +110,12 @@ def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> None:
             raise dialogue.reset_after(dialogue.failure(step.stage, reply))
 
 
-def _all_at_once(dialogue: Dialogue, lines: bytes) -> None:
-    """One write, and the replies to it."""
+def _write_ahead(dialogue: Dialogue, lines: bytes) -> None:
+    """MAIL, RCPT and DATA in one write. Raises ``SMTPFailure``."""
     try:
         dialogue.wire.write(lines, dialogue.timeouts.command)
     except WireLost as lost:
         raise dialogue.lost(Stage.MAIL, lost) from lost
-    _heard_all(dialogue, dialogue.reply)
 
 
 def _heard_all(dialogue: Dialogue, next_reply: Callable[[], Reply]) -> None:
@@ -180,7 +191,7 @@ def back_to_back(
     recipient: str,
     data: bytes,
     following: tuple[str, str, bytes] | None,
-) -> Answer:
+) -> Transaction:
     """Hand the message over by DATA, and with its end the envelope of the one that ``following``
     names (RFC 2920 4 has commands in one group with the final dot); as ``by_data`` of bodies that
     are stuffed. The server must offer PIPELINING.
@@ -198,7 +209,9 @@ def back_to_back(
         _heard_all(dialogue, iter(announced.replies).__next__)
     else:
         dialogue.begin()
-        _all_at_once(dialogue, _envelope(dialogue, *message))
+        _write_ahead(dialogue, _envelope(dialogue, *message))
+        yield
+        _heard_all(dialogue, dialogue.reply)
     ahead = b""
     if following is not None:
         with contextlib.suppress(SMTPRefusedLocally):  # which it will be told in its own turn
@@ -215,6 +228,7 @@ def back_to_back(
                 raise _refused_early(dialogue, _last_words(dialogue), lost) from lost
             is_whole = False  # nobody answers half an envelope
         stage = Stage.DOT
+        yield
         reply = wire.read_reply(dialogue.timeouts.final)
         replies = None
         if ahead and is_whole and reply.code != 421 and not 300 <= reply.code < 400:
@@ -222,7 +236,7 @@ def back_to_back(
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
     if not ahead and is_whole:
-        return _end(dialogue, reply)
+        return end_of(dialogue, reply)
     if replies is None or following is None:
         dialogue.drop()
     else:
@@ -256,87 +270,14 @@ def _heard_ahead(dialogue: Dialogue) -> tuple[Reply, ...] | None:
 
 
 def _envelope(dialogue: Dialogue, sender: str, recipient: str, data: bytes) -> bytes:
-    mail = _mail_command(dialogue, sender, recipient, data)
+    mail = mail_command(dialogue, sender, recipient, data)
     return f"{mail}\r\nRCPT TO:<{recipient}>\r\nDATA\r\n".encode()
 
 
-# -- BDAT ----------------------------------------------------------------------------------------
+# -- what all ways have in common, BDAT (``smtp_bdat``) among them --------------------------------
 
 
-def by_chunk(
-    dialogue: Dialogue, sender: str, recipient: str, data: bytes, *, is_stuffed: bool = False
-) -> Answer:
-    """Hand the message over by one BDAT, pipelined behind MAIL and RCPT; as ``by_data``."""
-    body = unstuffed(data) if is_stuffed else whole_lines(data)
-    mail = _mail_command(dialogue, sender, recipient, data)
-    lines = f"{mail}\r\nRCPT TO:<{recipient}>\r\nBDAT {len(body)} LAST\r\n".encode()
-    wire, patience = dialogue.wire, dialogue.timeouts.command
-    dialogue.begin()
-    stage = Stage.BODY
-    try:
-        wire.write(lines + body[:-2], patience, more=True)
-        left = _after_early_replies(dialogue)
-        stage = Stage.DOT
-        wire.write(body[-2:], patience)
-    except WireLost as lost:
-        raise dialogue.lost(stage, lost) from lost
-    return _after_chunk(dialogue, left)
-
-
-def _after_early_replies(dialogue: Dialogue) -> tuple[Step, ...]:
-    """The steps whose replies are still to come just before the last bytes are written: a big
-    message gives the server time to answer MAIL and RCPT.
-
-    A refusal ends it: by hanging up, as the server waits for the rest of the message. Raises
-    ``SMTPFailure`` for it and ``WireLost``.
-    """
-    left: tuple[Step, ...] = (MAIL, RCPT)
-    while dialogue.wire.spoke_unasked():
-        reply = dialogue.reply()
-        step = left[0] if left else END
-        if reply.code in step.wanted:
-            left = left[1:]
-            continue
-        if reply.code < 400:
-            raise WireLost(f"unreadable reply: {reply.code} before the end of the message")
-        dialogue.drop()
-        raise dialogue.failure(step.stage, reply)
-    return left
-
-
-def _after_chunk(dialogue: Dialogue, steps: tuple[Step, ...]) -> Answer:
-    """The replies that are left, after the write of the last bytes has begun. The first that
-    refuses is the answer; what is lost or unreadable is doubt, unless the recipient was refused,
-    or the sender and (as it must) the recipient with it: then nobody can have got it."""
-    end = time.monotonic() + dialogue.timeouts.final
-    refused: SMTPFailure | None = None
-    is_doubtful = True
-    try:
-        for step in steps:
-            reply = dialogue.wire.read_reply(max(0.0, end - time.monotonic()))
-            if reply.code in step.wanted:
-                is_doubtful = True
-                continue
-            if reply.code < 400:
-                raise WireLost(f"unreadable reply: {reply.code} to {step.stage.upper()}")
-            refused, is_doubtful = refused or dialogue.failure(step.stage, reply), False
-            if reply.code == 421:
-                raise dialogue.reset_after(refused)
-        reply = dialogue.wire.read_reply(max(0.0, end - time.monotonic()))
-        if refused is None:
-            return _end(dialogue, reply)
-        if reply.code < 400 and is_doubtful:
-            raise WireLost(f"unreadable reply: {reply.code} after a refusal")
-    except WireLost as lost:
-        failure = dialogue.lost(Stage.DOT, lost)
-        raise failure if refused is None or is_doubtful else refused from lost
-    raise dialogue.reset_after(refused)
-
-
-# -- what both have in common --------------------------------------------------------------------
-
-
-def _mail_command(dialogue: Dialogue, sender: str, recipient: str, data: bytes) -> str:
+def mail_command(dialogue: Dialogue, sender: str, recipient: str, data: bytes) -> str:
     features, parameters = dialogue.features, ""
     if needs_utf8(sender, recipient):
         if "SMTPUTF8" not in features:
@@ -361,7 +302,7 @@ def _last_words(dialogue: Dialogue) -> Reply | None:
         return None
 
 
-def _end(dialogue: Dialogue, reply: Reply) -> Answer:
+def end_of(dialogue: Dialogue, reply: Reply) -> Answer:
     """What the reply to the whole message says. Raises ``SMTPFailure`` unless it is acceptance;
     the session serves the next message."""
     try:

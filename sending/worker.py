@@ -39,6 +39,7 @@ class Sender:
         *,
         lanes: int,
         lot: int,
+        sessions: int = 1,
         drain: bool = False,
         campaign_id: int | None = None,
         patience: float = 0.0,
@@ -47,6 +48,7 @@ class Sender:
         self.shared = Shared(
             lanes=lanes,
             lot_limit=lot,
+            sessions=sessions,
             lease=conf.LEASE,
             margin=conf.LEASE_MARGIN,
             freshness=conf.HANDOVER_FRESHNESS,
@@ -84,6 +86,7 @@ class Sender:
                 "event": "sender_started",
                 "worker": self.shared.worker_id,
                 "lanes": len(self.lanes),
+                "sessions": len(self.lanes) * self.shared.sessions,
                 "lot": self.shared.lot_limit,
                 "doubt_at_most": len(self.lanes) * self.shared.lot_limit,
             },

@@ -38,8 +38,10 @@ class Conf:
     DIRECT_CONNECTION: bool = False
     #: Processes side by side that one ``run_sender`` starts.
     PROCESSES: int = 1
-    #: Lanes (threads with a mail connection each) of each ``run_sender`` process.
+    #: Lanes (threads with mail sessions of their own) of each ``run_sender`` process.
     LANES: int = 8
+    #: Mail sessions of each lane to one SMTP relay, used at the same time.
+    SESSIONS: int = 1
     #: The most messages a lane hands over at once; it adapts downwards to a slow relay.
     LOT: int = 20
     #: How long a claimed or handed-over row belongs to its worker without renewal.

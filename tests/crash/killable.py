@@ -58,7 +58,7 @@ def weave(point: str, count: int) -> None:
     import sending.desks
     import sending.dispatcher
     from sending.sessions import BackendSession, SMTPSession
-    from sending.smtp_transaction import FINAL_DOT
+    from sending.smtp_transaction import FINAL_DOT, Transaction
     from sending.smtp_wire import Wire
 
     def around(verb: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,17 +103,17 @@ def weave(point: str, count: int) -> None:
             at("body:after_dot")
         return result
 
-    def reading(send: Callable[..., Any]) -> Callable[..., Any]:
-        def killing_send(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = send(self, *args, **kwargs)
+    def reading(transaction: Callable[..., Transaction]) -> Callable[..., Transaction]:
+        def killing_transaction(self: Any, *args: Any, **kwargs: Any) -> Transaction:
+            result = yield from transaction(self, *args, **kwargs)
             at("reply:read")
             return result
 
-        return killing_send
+        return killing_transaction
 
     Wire.write = killing_write  # type: ignore[method-assign]
-    SMTPSession.send = reading(SMTPSession.send)  # type: ignore[method-assign]
-    BackendSession.send = reading(BackendSession.send)  # type: ignore[method-assign]
+    SMTPSession.transaction = reading(SMTPSession.transaction)  # type: ignore[method-assign]
+    BackendSession.transaction = reading(BackendSession.transaction)  # type: ignore[method-assign]
     if point.startswith("request:"):
         import requests
 

@@ -26,6 +26,7 @@ from sending.models import Send, TransportPause
 from sending.queue import Claimed
 from sending.ready import Ready
 from sending.shared import Shared
+from sending.smtp_transaction import Transaction
 from sending.sql.pauses import ERRORS
 from sending.transports import SMTPSession, TransportFailure
 from subscribers.conf import SMTP_BACKEND
@@ -206,16 +207,16 @@ def test_a_lease_that_runs_out_within_the_lot_ends_it(
     campaign = campaign_to(0)
     sends = [row(campaign, "claimed") for _ in range(3)]
     give(lane, *sends)
-    send = SMTPSession.send
+    transaction = SMTPSession.transaction
 
-    def suspended(self: SMTPSession, *given: Any) -> Any:
-        said = send(self, *given)
+    def suspended(self: SMTPSession, *given: Any) -> Transaction:
+        said = yield from transaction(self, *given)
         # The machine slept: the clock that leases go by did not.
         later = clock.now() + 2 * LEASE
         monkeypatch.setattr(clock, "now", lambda: later)
         return said
 
-    monkeypatch.setattr(SMTPSession, "send", suspended)
+    monkeypatch.setattr(SMTPSession, "transaction", suspended)
     assert lane.step(timeout=0)
     assert recipients(relay) == [sends[0].email]
     assert status_of(sends[0]) == "sent"
@@ -229,15 +230,15 @@ def test_a_lease_that_runs_out_within_the_lot_ends_it(
 def _fault_at(number: int, monkeypatch: pytest.MonkeyPatch) -> list[SMTPSession]:
     """The ``number``-th send has a bug; returns the session of every send, it included."""
     calls: list[SMTPSession] = []
-    send = SMTPSession.send
+    transaction = SMTPSession.transaction
 
-    def buggy(self: SMTPSession, *given: Any) -> Any:
+    def buggy(self: SMTPSession, *given: Any) -> Transaction:
         calls.append(self)
         if len(calls) == number:
             raise RuntimeError("a bug")
-        return send(self, *given)
+        return (yield from transaction(self, *given))
 
-    monkeypatch.setattr(SMTPSession, "send", buggy)
+    monkeypatch.setattr(SMTPSession, "transaction", buggy)
     return calls
 
 
@@ -298,10 +299,11 @@ def test_a_probe_that_fails_for_the_relays_sake_spends_nobodys_attempt(
 ) -> None:
     full = Answer(Stage.DOT, 451, "4.3.0", "disk full")
 
-    def out_of_order(session: SMTPSession, *given: Any) -> Answer:
+    def out_of_order(session: SMTPSession, *given: Any) -> Transaction:
+        yield
         raise TransportFailure(full)
 
-    monkeypatch.setattr(SMTPSession, "send", out_of_order)
+    monkeypatch.setattr(SMTPSession, "transaction", out_of_order)
     campaign = campaign_to(0)
     first, second = row(campaign, "claimed"), row(campaign, "claimed")
     pauses.pause("default", None, full, stage=ERRORS, words="10 errors in a row")
@@ -323,13 +325,13 @@ def test_permits_that_were_not_used_in_time_are_not_used_later(
     """A relay that stalls must not get what its limit had let through meanwhile all at once."""
     monkeypatch.setattr(lane_wire, "PERMIT_LASTS", 0.2)
     monkeypatch.setattr(lane.shared.limits, "concerns", lambda alias, rows: True)
-    send = SMTPSession.send
+    transaction = SMTPSession.transaction
 
-    def stalling(session: SMTPSession, *given: Any) -> Answer:
+    def stalling(session: SMTPSession, *given: Any) -> Transaction:
         time.sleep(0.4)
-        return send(session, *given)
+        return (yield from transaction(session, *given))
 
-    monkeypatch.setattr(SMTPSession, "send", stalling)
+    monkeypatch.setattr(SMTPSession, "transaction", stalling)
     campaign = campaign_to(0)
     sends = [row(campaign, "claimed") for _ in range(3)]
     give(lane, *sends)

@@ -16,6 +16,7 @@ from sending.answers import Answer, Stage
 from sending.lanes import Lane
 from sending.models import Send
 from sending.shared import POOL_SIZE
+from sending.smtp_transaction import Transaction
 from sending.transports import SMTPSession, TransportFailure
 from tests.crash.conftest import Sink, wait_until
 
@@ -53,16 +54,16 @@ def at_send(
 ) -> Callable[[], int]:
     """``act`` while the message of this number (from 1) is on the wire; returns how many were."""
     count = 0
-    send = SMTPSession.send
+    transaction = SMTPSession.transaction
 
-    def sending(session: SMTPSession, *given: Any) -> Answer:
+    def sending(session: SMTPSession, *given: Any) -> Transaction:
         nonlocal count
         count += 1
         if count == number:
             act()
-        return send(session, *given)
+        return (yield from transaction(session, *given))
 
-    monkeypatch.setattr(SMTPSession, "send", sending)
+    monkeypatch.setattr(SMTPSession, "transaction", sending)
     return lambda: count
 
 
@@ -74,14 +75,14 @@ def test_the_next_half_is_handed_over_meanwhile_and_never_more_than_a_lot(
     lane: Lane, relay: Sink, sends: list[Send], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed: list[int] = []
-    send = SMTPSession.send
+    transaction = SMTPSession.transaction
 
-    def watching(session: SMTPSession, *given: Any) -> Answer:
+    def watching(session: SMTPSession, *given: Any) -> Transaction:
         wait_until(lambda: sending_now() == LOT or len(handed) >= 8, "the next half", 15)
         handed.append(sending_now())
-        return send(session, *given)
+        return (yield from transaction(session, *given))
 
-    monkeypatch.setattr(SMTPSession, "send", watching)
+    monkeypatch.setattr(SMTPSession, "transaction", watching)
     while lane.step(timeout=0):
         pass
     # Before each message, with what came of the half before it committed.

@@ -14,10 +14,10 @@ from django.test import override_settings
 
 from campaigns.models import Campaign
 from sending import clock
-from sending.answers import Answer
 from sending.lanes import Lane
 from sending.models import Send
 from sending.sessions import SMTPSession
+from sending.smtp_transaction import Transaction
 from subscribers.conf import SMTP_BACKEND
 from tests.crash.conftest import Sink
 from tests.unit.back_to_back import TAKEN
@@ -66,16 +66,16 @@ class Watch:
         self.announced: list[str | None] = []
         self.sessions: list[SMTPSession] = []
         self.acts: dict[int, Callable[[], Any]] = {}
-        send = SMTPSession.send
+        transaction = SMTPSession.transaction
 
-        def watched(session: SMTPSession, message: Any, following: Any = None) -> Answer:
-            said = send(session, message, following)
+        def watched(session: SMTPSession, message: Any, following: Any = None) -> Transaction:
+            said = yield from transaction(session, message, following)
             self.sessions.append(session)
             self.announced.append(following and following.recipient)
             self.acts.get(len(self.sessions), lambda: None)()
             return said
 
-        monkeypatch.setattr(SMTPSession, "send", watched)
+        monkeypatch.setattr(SMTPSession, "transaction", watched)
 
     @property
     def waits(self) -> bool:

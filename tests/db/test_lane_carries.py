@@ -16,6 +16,7 @@ from sending.answers import Answer, Stage
 from sending.handover import hand_over
 from sending.lanes import Lane
 from sending.models import Send
+from sending.smtp_transaction import Transaction
 from sending.transports import SMTPSession
 from tests.crash.conftest import Sink, wait_until
 
@@ -164,7 +165,7 @@ def test_a_session_that_is_used_up_makes_them_wait_for_nothing(
 ) -> None:
     """To open another may take minutes."""
     first, _ = two_lots
-    lane.sessions["default"].close()
+    lane.sessions.abreast("default")[0].close()
     found: list[str] = []
     opening = SMTPSession.open
 
@@ -182,7 +183,12 @@ def test_a_refusal_is_never_carried(
 ) -> None:
     lane.size.size = lane.size.limit = 2
     answers = [Answer(Stage.DOT, 250, "", "ok"), Answer(Stage.RCPT, 550, "5.1.1", "no such user")]
-    monkeypatch.setattr(SMTPSession, "send", lambda *_: answers.pop(0))
+
+    def answering(*_: Any) -> Transaction:
+        yield
+        return answers.pop(0)
+
+    monkeypatch.setattr(SMTPSession, "transaction", answering)
     good, bad = row(campaign, "claimed"), row(campaign, "claimed")
     give(lane, good, bad, row(campaign, "claimed"))
     assert lane.step(timeout=0)

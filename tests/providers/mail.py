@@ -10,6 +10,7 @@ from campaigns.rendering import Rendered
 from sending.answers import Answer, Outcome
 from sending.messages import Envelope, SendMessage, build_message
 from sending.outcomes import classify
+from sending.sessions import sent
 from sending.transports import Session, Transport, TransportFailure
 
 from .running import backend, options
@@ -60,7 +61,7 @@ def send(session: Session, message: Any) -> Answer:
     """The answer, an acceptance or not."""
     try:
         session.open()
-        return session.send(message)
+        return sent(session, message)
     except TransportFailure as failure:
         return failure.answer
 

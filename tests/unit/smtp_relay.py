@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sending.outcomes import Answer, Outcome, Stage, classify
-from sending.sessions import Prepared, SMTPSession
+from sending.sessions import Prepared, SMTPSession, sent
 from sending.smtp import EmailBackend, SMTPFailure
 
 from .scripted_smtp import Peer, Server, Talk, scripted
@@ -60,7 +60,7 @@ def arrived(message: Prepared) -> bytes:
     with scripted(talk) as server:
         session = SMTPSession(backend(server))
         session.open()
-        session.send(message)
+        sent(session, message)
         session.close()
     return heard[0]
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from sending.outcomes import Stage
-from sending.sessions import NotOpen, Prepared, SMTPSession
+from sending.sessions import NotOpen, Prepared, SMTPSession, sent
 from sending.smtp import EmailBackend, SMTPRefusedLocally, StaleConnection
 from sending.smtp_wire import Wire
 
@@ -146,9 +146,9 @@ def test_a_lanes_session_announces_stuffed_messages_only() -> None:
     with scripted(talk) as server:
         session = SMTPSession(relay_to(server))
         session.open()
-        session.send(Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
-        session.send(Prepared(*B, stuffed=True), Prepared(*C))
-        session.send(Prepared(*C))
+        sent(session, Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
+        sent(session, Prepared(*B, stuffed=True), Prepared(*C))
+        sent(session, Prepared(*C))
         session.close()
 
 
@@ -210,13 +210,13 @@ def test_before_mail_is_answered_it_was_not_begun(
     with scripted(talk, ordinary(B)) as server:
         session = SMTPSession(relay_to(server))
         session.open()
-        session.send(Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
+        sent(session, Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
         with pytest.raises(NotOpen) as caught:
-            session.send(Prepared(*B, stuffed=True), Prepared(*C, stuffed=True))
+            sent(session, Prepared(*B, stuffed=True), Prepared(*C, stuffed=True))
         assert caught.value.answer.stage is Stage.MAIL
         assert not session.seems_open
         session.open()
-        assert session.send(Prepared(*B, stuffed=True)).text == "second connection"
+        assert sent(session, Prepared(*B, stuffed=True)).text == "second connection"
         session.close()
 
 
@@ -276,7 +276,7 @@ def test_closing_says_nothing_where_a_body_is_waited_for() -> None:
     with scripted(talk) as server:
         session = SMTPSession(relay_to(server))
         session.open()
-        session.send(Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
+        sent(session, Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
         assert session.seems_open, "for the one that was announced"
         assert not session.is_open, "for any other"
         session.close()
@@ -291,10 +291,10 @@ def test_opening_again_begins_anew() -> None:
     with scripted(talk, ordinary(C)) as server:
         session = SMTPSession(relay_to(server))
         session.open()
-        session.send(Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
+        sent(session, Prepared(*A, stuffed=True), Prepared(*B, stuffed=True))
         session.open()
         assert session.is_open
-        assert session.send(Prepared(*C, stuffed=True)).text == "second connection"
+        assert sent(session, Prepared(*C, stuffed=True)).text == "second connection"
         session.close()
 
 

@@ -20,6 +20,7 @@ from sending.answers import Answer
 from sending.outcomes import Outcome, Stage, classify
 from sending.providers.foreign_errors import Reached, answer_of_error
 from sending.providers.http_answers import retry_after
+from sending.sessions import sent
 from sending.transports import (
     Prepared,
     Transport,
@@ -66,7 +67,7 @@ def outcome(said: Answer) -> Outcome:
 
 def refused(backend: str, options: dict[str, Any], **fields: Any) -> Answer:
     with pytest.raises(TransportFailure) as caught:
-        Transport("t", backend, options).session().send(message(**fields))
+        sent(Transport("t", backend, options).session(), message(**fields))
     return caught.value.answer
 
 
@@ -113,9 +114,9 @@ def test_our_own_backend_takes_a_django_message_or_bytes() -> None:
         session = Transport("t", "sending.smtp.EmailBackend", options).session()
         session.open()
         assert session.is_open
-        assert session.send(message()).code == 250
+        assert sent(session, message()).code == 250
         with pytest.raises(TransportFailure) as caught:
-            session.send(Prepared("s@example.org", "b@example.org", b"A: b\r\n\r\n"))
+            sent(session, Prepared("s@example.org", "b@example.org", b"A: b\r\n\r\n"))
         assert caught.value.answer.code == 550
         session.close()
     assert b"Subject: s\r\n" in bodies[0]
@@ -126,7 +127,7 @@ def test_a_django_backend() -> None:
     django_mail.outbox = []
     session = Transport("t", "django.core.mail.backends.locmem.EmailBackend").session()
     session.open()
-    said = session.send(message())
+    said = sent(session, message())
     assert outcome(said) is Outcome.SENT
     assert [m.to for m in django_mail.outbox] == [["a@example.org"]]
     session.close()
@@ -146,9 +147,9 @@ def test_djangos_smtp_backend() -> None:
         path = "django.core.mail.backends.smtp.EmailBackend"
         session = Transport("t", path, options).session()
         session.open()
-        assert outcome(session.send(message())) is Outcome.SENT
+        assert outcome(sent(session, message())) is Outcome.SENT
         with pytest.raises(TransportFailure) as caught:
-            session.send(message())
+            sent(session, message())
         session.close()
     assert (caught.value.answer.stage, caught.value.answer.code) == (Stage.RCPT, 550)
 
@@ -216,9 +217,9 @@ def test_an_aborted_session_sends_nothing_until_closed() -> None:
     session = Transport("t", STUB).session()
     session.abort()
     with pytest.raises(TransportFailure):
-        session.send(message())
+        sent(session, message())
     session.close()
-    assert outcome(session.send(message())) is Outcome.SENT
+    assert outcome(sent(session, message())) is Outcome.SENT
 
 
 # -- anymail -------------------------------------------------------------------------------
@@ -305,7 +306,7 @@ def test_anymail_statuses(status: str, becomes: str) -> None:
     mail = message()
     mail.anymail_test_response = {"recipient_status": entry}  # type: ignore[attr-defined]
     with pytest.raises(TransportFailure) as caught:
-        Transport("t", ANYMAIL).session().send(mail)
+        sent(Transport("t", ANYMAIL).session(), mail)
     assert outcome(caught.value.answer) == becomes
 
 
@@ -316,7 +317,7 @@ def test_anymail_accepts_and_gives_its_id() -> None:
     mail = message()
     entry = {"a@example.org": AnymailRecipientStatus("id-1", "queued")}
     mail.anymail_test_response = {"recipient_status": entry}  # type: ignore[attr-defined]
-    said = Transport("t", ANYMAIL).session().send(mail)
+    said = sent(Transport("t", ANYMAIL).session(), mail)
     assert (said.stage, said.code, said.message_id) == (Stage.HTTP, 200, "id-1")
 
 
@@ -328,7 +329,7 @@ def test_what_is_raised_after_an_acceptance_does_not_undo_it() -> None:
         mail.anymail_status = SimpleNamespace(recipients={"a@example.org": entry})
         raise RuntimeError("a receiver's bug")
 
-    said = Transport("t", STUB, {"result": accepted_then_raised}).session().send(message())
+    said = sent(Transport("t", STUB, {"result": accepted_then_raised}).session(), message())
     assert said.message_id == "id-2"
 
 
@@ -337,7 +338,7 @@ def test_the_status_of_an_earlier_attempt_does_not_speak_for_this_one() -> None:
     entry = SimpleNamespace(status="sent", message_id="id-3")
     mail.anymail_status = SimpleNamespace(recipients={"a": entry})  # type: ignore[attr-defined]
     with pytest.raises(TransportFailure) as caught:
-        Transport("t", STUB, {"result": OSError("lost")}).session().send(mail)
+        sent(Transport("t", STUB, {"result": OSError("lost")}).session(), mail)
     assert outcome(caught.value.answer) is Outcome.IN_DOUBT
 
 

@@ -71,7 +71,17 @@ class Command(BaseCommand):
             type=_whole(1, 500),
             default=str(conf.LANES),  # a text is checked as one that is typed
             metavar="N",
-            help=f"mail connections (threads) of each process (default {conf.LANES})",
+            help=f"threads with mail sessions of their own, in each process (default {conf.LANES})",
+        )
+        parser.add_argument(
+            "--sessions",
+            type=_whole(1, 20),
+            default=str(conf.SESSIONS),  # a text is checked as one that is typed
+            metavar="N",
+            help="mail sessions (SMTP connections) of each lane, in which messages are under way "
+            "at the same time; so processes x lanes x sessions connections to the relay, and no "
+            "more in doubt after a crash. One where CONNECTIONS limits a transport, and for API "
+            f"providers (default {conf.SESSIONS})",
         )
         parser.add_argument(
             "--lot",
@@ -129,6 +139,7 @@ class Command(BaseCommand):
         sender = Sender(
             lanes=options["lanes"],
             lot=options["lot"],
+            sessions=options["sessions"],
             drain=options["drain"],
             campaign_id=options["campaign"],
             patience=options["patience"],
