@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -54,11 +55,13 @@ def main() -> None:
     parser.add_argument("--processes", type=command_line.count, default=machine.cores())
     parser.add_argument("--lanes", type=command_line.count, default=8, help="of each process")
     parser.add_argument("--lot", type=command_line.count, default=20)
+    parser.add_argument("--sessions", type=command_line.count, default=1, help="of each lane")
     parser.add_argument(
         "--also",
-        default="1x400",
-        metavar="LANESxLOT",
-        help="a second setting of ours in the same rounds, for a relay nearby; '': none",
+        default=f"--processes {machine.cores() + 1} --lanes 1 --lot 400 --sessions 3",
+        metavar="OPTIONS",
+        help="a second setting of ours in the same rounds, for a relay nearby that is one's own, "
+        "as options of run_sender (default: %(default)s); '': none",
     )
     parser.add_argument("--peers", default="", help="names, with commas between, or 'all'")
     parser.add_argument(
@@ -75,14 +78,6 @@ def main() -> None:
     )
     options = command_line.parse(parser, people=5_000, rounds=1, trial=0)
     timing.stop_like_ctrl_c()
-    options.shapes = [(options.lanes, options.lot)]
-    if options.also:
-        try:
-            lanes, lot = map(command_line.count, options.also.split("x"))
-        except (ValueError, argparse.ArgumentTypeError):
-            parser.error(f"--also is lanes x lot, such as 4x100, not {options.also!r}")
-        if (lanes, lot) not in options.shapes:
-            options.shapes.append((lanes, lot))
     names = contestants.PEERS if options.peers == "all" else options.peers.split(",")
     if wrong := [name for name in names if name and name not in contestants.PEERS]:
         parser.error(f"no peer {wrong[0]!r}: {', '.join(contestants.PEERS)} or all")
@@ -95,7 +90,7 @@ def main() -> None:
 def run(options: argparse.Namespace, names: Sequence[str], server: Cluster, relay: Sink) -> None:
     until = time.monotonic() + options.minutes * 60
     first = sendonce(options, server, relay)
-    ours = [first, *(another(first, options, *shape) for shape in options.shapes[1:])]
+    ours = [first, *([nearby(first, options.also)] if options.also else [])]
     building = dataclasses.replace(ours[-1], name=f"{ours[-1].name} + build", builds=True)
     others = peers(options, names, server, relay)
     found = contest.contest(
@@ -149,19 +144,17 @@ def sendonce(options: argparse.Namespace, server: Cluster, relay: Sink) -> Sendo
     cluster.copy(server, DATABASE, UNBUILT)
     campaign.build(approved)
     connections.close_all()
-    shape = shaped(options.processes, options.lanes, options.lot)
-    return Sendonce(server, relay, approved.pk, options.people, shape)
+    given = [
+        *("--processes", str(options.processes), "--lanes", str(options.lanes)),
+        *("--lot", str(options.lot), "--sessions", str(options.sessions)),
+    ]
+    return Sendonce(server, relay, approved.pk, options.people, given)
 
 
-def another(first: Sendonce, options: argparse.Namespace, lanes: int, lot: int) -> Sendonce:
+def nearby(first: Sendonce, given: str) -> Sendonce:
     """The same campaign, drained at the setting for a relay nearby that is one's own."""
-    shape = shaped(options.processes, lanes, lot)
-    name = f"{SENDONCE} {lanes}x{lot}"
-    return dataclasses.replace(first, options=shape, name=name, relay_options=NEARBY)
-
-
-def shaped(processes: int, lanes: int, lot: int) -> list[str]:
-    return ["--processes", str(processes), "--lanes", str(lanes), "--lot", str(lot)]
+    name = f"{SENDONCE} nearby"
+    return dataclasses.replace(first, options=shlex.split(given), name=name, relay_options=NEARBY)
 
 
 def peers(

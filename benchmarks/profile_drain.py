@@ -2,7 +2,7 @@
 
     python -m benchmarks.profile_drain --people 20000
     python -m benchmarks.profile_drain --wall             also what waits without the GIL
-    python -m benchmarks.profile_drain --lanes 1 --lot 400 --nearby
+    python -m benchmarks.profile_drain --lanes 1 --lot 400 --sessions 3 --nearby
 
 By default a sample counts the thread that holds the GIL, the one thing that all lanes share: the
 shares add up to what one core does for the interpreter. With ``--wall`` every thread that runs
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=20_000)
     parser.add_argument("--lanes", type=int, default=8)
     parser.add_argument("--lot", type=int, default=20)
+    parser.add_argument("--sessions", type=int, default=1)
     parser.add_argument("--rate", type=int, default=400, help="samples a second")
     parser.add_argument("--top", type=int, default=25, help="lines to print")
     parser.add_argument("--nearby", action="store_true", help="with the options for a relay nearby")

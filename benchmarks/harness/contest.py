@@ -92,7 +92,7 @@ def contest(
             done = one_round(contestant, bytes_read)
             found[contestant.name].append(done)
             say(
-                f"round {number}: {contestant.name:22} {done.messages:>7} messages "
+                f"round {number}: {contestant.name:24} {done.messages:>7} messages "
                 f"{done.rate:>7.0f}/s, with start-up {done.rate_with_start:.0f}/s"
             )
     return found

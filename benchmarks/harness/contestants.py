@@ -182,7 +182,7 @@ def put_at_its_best(
     for setting in peer.module.SETTINGS:
         peer.setting = setting
         rates.append(one_round(peer, peer.sink.bytes_read).rate)
-        say(f"trial: {peer.name:22} {rates[-1]:7.0f}/s  {told(setting)}")
+        say(f"trial: {peer.name:24} {rates[-1]:7.0f}/s  {told(setting)}")
     fastest = rates.index(max(rates))
     peer.setting = peer.module.SETTINGS[fastest]
     peer.messages = int(min(max(rates[fastest] * seconds, trial), most))
