@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sendonce.sender")
 
-#: Seconds between two log lines, between two counts for the bar, and between two drawings.
+#: Seconds between two log lines, or where mail waits and nothing moves; between two counts for the
+#: bar, and between two drawings.
 LINE_EVERY = 30.0
+STILL_EVERY = 300.0
 COUNT_EVERY = 2.0
 DRAW_EVERY = 0.25
 
@@ -175,7 +177,8 @@ class Display(ABC):
 
 
 class Lines(Display):
-    """A structured log line every half a minute in which something moved."""
+    """A structured log line every half a minute in which something moved, and every five minutes
+    in which people wait and nothing does."""
 
     count_every = LINE_EVERY / 2
 
@@ -183,18 +186,22 @@ class Lines(Display):
         super().__init__(stream)
         self._next: float | None = None
         self._told: Mapping[str, int] = {}
+        self._still_until = 0.0
 
     def present(self, figures: Figures) -> None:
         now = clock.now()
         reading = self.combine(now, figures)
         if self._next is None:
             self._next = now + LINE_EVERY
+            self._still_until = now + STILL_EVERY
         if now < self._next:
             return
         self._next = now + LINE_EVERY
-        if reading.counts == self._told:
+        is_still = reading.counts == self._told
+        if is_still and (now < self._still_until or reading.done is None):
             return
         self._told = reading.counts
+        self._still_until = now + STILL_EVERY
         if is_over(reading):
             return
         log.info("progress", extra=fields(reading))

@@ -227,21 +227,24 @@ def test_without_rich_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(progress.choose(Terminal(), live=True), Lines)
 
 
-def test_a_line_every_half_minute_in_which_something_moved(
+def test_a_line_every_half_minute_in_which_something_moved_and_now_and_then_when_nothing_does(
     sender: Any, now: list[float], lines: io.StringIO
 ) -> None:
     display = Lines(io.StringIO())
     source = counted(sender, remaining())
     moved: list[int] = []
-    for second in range(200):
+    sender.shared.pauses.reasons.append("default: refused")
+    for second in range(700):
         now[0] = 1000.0 + second
         if second in (10, 70):
             sender.shared.tally.settled({1: "sent", 2: "retry"})
         before = lines.getvalue().count("\n")
         display.show(source)
         moved += [second] * (lines.getvalue().count("\n") - before)
-    assert moved == [30, 90]
-    assert "INFO progress done=41 total=100 rate=0.0/s rows_sent=1 rows_retry=1" in lines.getvalue()
+    assert moved == [30, 90, 390, 690]
+    said = "INFO progress done=41 total=100 rate=0.0/s rows_sent=1 rows_retry=1"
+    assert said in lines.getvalue()
+    assert 'waiting_for="default: refused"' in lines.getvalue().splitlines()[-1]
 
 
 @pytest.mark.parametrize(

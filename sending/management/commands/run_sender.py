@@ -94,7 +94,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--drain",
             action="store_true",
-            help="exit 0 when nothing is queued, claimed or sending",
+            help="exit 0 when nothing is queued, claimed or sending; a transport that is paused is "
+            "waited for, however long",
         )
         parser.add_argument("--campaign", type=_whole(1), metavar="ID", help="only this campaign")
         parser.add_argument(
