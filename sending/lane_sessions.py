@@ -99,10 +99,13 @@ class LaneSessions:
             extra={"event": "session_refused", "transport": alias, "code": said.code},
         )
 
-    def is_open(self, alias: str) -> bool:
-        """Whether there is an open session of it."""
+    def is_open(self, alias: str, messages: int = 1) -> bool:
+        """Whether ``open`` has nothing to do."""
         sessions = self._sessions.get(alias)
-        return sessions is not None and sessions[0].is_open
+        if sessions is None:
+            return False
+        wanted = min(self._most(alias), max(messages, 1))
+        return len(sessions) >= wanted and all(session.is_open for session in sessions[:wanted])
 
     def begin(self, alias: str) -> None:
         """A lot of this transport begins: make room for those who need the other sessions."""

@@ -226,7 +226,7 @@ class Lane(threading.Thread):
     def _go_on(self, alias: str, ahead: Ahead) -> None:
         """Send what was handed over meanwhile, if nothing has come in between."""
         lot, shared = ahead.lot, self.shared
-        if lot.carried and not self.sessions.is_open(alias):
+        if lot.carried and not self.sessions.is_open(alias, len(lot.unstarted)):
             self.hand.write_before(lot)
         over = None
         if shared.pauses.is_clear and not shared.limits.concerns(alias, lot.unstarted):
@@ -242,7 +242,7 @@ class Lane(threading.Thread):
         """Whether nothing stands between these rows and their hand-over that could take long."""
         shared = self.shared
         return (
-            self.sessions.is_open(alias)
+            self.sessions.is_open(alias, len(rows))
             and shared.pauses.is_clear
             and not shared.limits.concerns(alias, rows)
         )
