@@ -35,9 +35,16 @@ def campaign() -> Campaign:
 
 
 @pytest.fixture
-def two_lots(lane: Lane, campaign: Campaign) -> tuple[list[Send], list[Send]]:
+def sessions() -> int:
+    """Of the lane."""
+    return 1
+
+
+@pytest.fixture
+def two_lots(lane: Lane, campaign: Campaign, sessions: int) -> tuple[list[Send], list[Send]]:
     """Rows of two lots wait; the first was sent, and what came of it is not written yet."""
     lane.size.size = lane.size.limit = 2
+    lane.shared.sessions = sessions
     first, second = ([row(campaign, "claimed") for _ in range(2)] for _ in range(2))
     give(lane, *first, *second)
     assert lane.step(timeout=0)
@@ -160,12 +167,13 @@ def test_a_fault_before_the_next_hand_over_writes_them(
     assert_has_nothing(lane)
 
 
+@pytest.mark.parametrize(("sessions", "used_up"), [(1, 0), (2, 0), (2, 1)])
 def test_a_session_that_is_used_up_makes_them_wait_for_nothing(
-    lane: Lane, two_lots: Any, monkeypatch: pytest.MonkeyPatch
+    used_up: int, lane: Lane, two_lots: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To open another may take minutes."""
     first, _ = two_lots
-    lane.sessions.abreast("default")[0].close()
+    lane.sessions.abreast("default")[used_up].close()
     found: list[str] = []
     opening = SMTPSession.open
 
