@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -36,11 +37,13 @@ class ImportPages(admin.ModelAdmin):
             raise PermissionDenied
         return job
 
-    def work(self, request: HttpRequest, job: ImportJob, budget: float) -> None:
+    def work(
+        self, request: HttpRequest, job: ImportJob, budget: float, runner: UUID | None = None
+    ) -> None:
         """Work on it within this request for about ``budget`` seconds; what is left waits for
-        whoever comes next."""
+        whoever comes next. ``runner``: as whom it has been taken."""
         try:
-            jobs.run(job.pk, budget=budget)
+            jobs.run(job.pk, budget=budget, runner=runner)
         except (OperationalError, InterfaceError):
             self.message_user(
                 request,

@@ -8,14 +8,16 @@ from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 
 from ..audit import record
 from ..forms.mapping import MappingForm
-from ..importing import ImportReport, Step, dry, jobs, sources
+from ..forms.seen import NOT_COMPLETE, SEEN, changed_meanwhile
+from ..importing import ImportReport, Step, dry, jobs, leases, sources
 from ..importing.drafts import declare, first_rows, keep, misfits, read_again
 from ..importing.standing import outcome
 from ..models import AttributeDefinition, ImportJob
+from ..read_committed import read_committed
 from ..tabular import ImportRefused
 from .import_parts import ImportPages
 
@@ -44,13 +46,67 @@ class MappingPage(ImportPages):
     def mapping_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         job = self.found(request, object_id)
         if job.status != Status.DRAFT:
-            # Sent twice, or by a page that was left open: it has been started, once.
-            return HttpResponseRedirect(self.url_of(job, "change"))
-        rows = AttributeDefinition.objects.filter(account=job.account).order_by("key")
-        definitions = list(rows[:OFFERED])
+            return self._not_a_draft(request, job)
         if request.method != "POST":
-            return self._mapping_page(request, MappingForm(job, definitions))
-        form = MappingForm(job, definitions, request.POST)
+            return self._mapping_page(request, self._form(job))
+        # Whoever else answers for this draft waits, so that nobody writes between look and write.
+        with read_committed():
+            ImportJob.objects.select_for_update(no_key=True).filter(pk=job.pk).first()
+            job = self.found(request, object_id)
+            if job.status != Status.DRAFT:
+                return self._not_a_draft(request, job)
+            form = self._form(job, request.POST)
+            done = self._changed_meanwhile(request, form) or self._answered(request, form)
+            # Nobody takes over a row that is locked, as whoever has waited for this one locks it.
+            runner = leases.take(job.pk)
+        if done is not None:
+            return done
+        if "import" not in request.POST:
+            return self._try(request, form)
+        self.work(request, job, AT_ONCE, runner)
+        return HttpResponseRedirect(self.url_of(job, "change"))
+
+    def _form(self, job: ImportJob, data: QueryDict | None = None) -> MappingForm:
+        definitions = AttributeDefinition.objects.filter(account=job.account).order_by("key")
+        return MappingForm(job, list(definitions[:OFFERED]), data)
+
+    def _not_a_draft(self, request: HttpRequest, job: ImportJob) -> HttpResponse:
+        """Pressed twice, it has been started, once. Another answer than the one that it was
+        started with is not passed over in silence."""
+        ended = job.status == Status.CANCELED
+        if request.method == "POST" and (ended or not self._form(job, request.POST).is_as_stored()):
+            self.message_user(
+                request,
+                f"This import was {'canceled' if ended else 'started'} meanwhile: what you "
+                "answered on its page is not used.",
+                messages.WARNING,
+            )
+        return HttpResponseRedirect(self.url_of(job, "change"))
+
+    def _changed_meanwhile(self, request: HttpRequest, form: MappingForm) -> HttpResponse | None:
+        """What the later of two who answer for the same file is told. ``None``: there is only
+        one, or both say the same."""
+        seen = request.POST.get(SEEN, "")
+        changed = form.changed_meanwhile(seen)
+        if not seen:
+            form.reading.add_error(None, NOT_COMPLETE)
+        elif not changed:
+            return None
+        elif form.is_other_table_meanwhile(seen):
+            self.message_user(
+                request,
+                "Not saved: somebody has meanwhile chosen to have the file read in another way. "
+                "These are its columns now: look at them, and answer again.",
+                messages.WARNING,
+            )
+            return self._mapping_page(request, self._form(form.job))
+        else:
+            form.reading.add_error(None, changed_meanwhile(map(form.label, changed)))
+        # What it showed goes along once more: sent again as it is, it is refused again.
+        return self._mapping_page(request, form, seen=seen)
+
+    def _answered(self, request: HttpRequest, form: MappingForm) -> HttpResponse | None:
+        """Store what was answered. ``None``: it can be tried, or has been queued."""
         if not {"import", "try"} & set(request.POST):
             return self._read_again(request, form)
         if form.is_other_table:
@@ -61,7 +117,12 @@ class MappingPage(ImportPages):
                 messages.WARNING,
             )
             return self._read_again(request, form)
-        return self._start(request, form) if "import" in request.POST else self._try(request, form)
+        if not self._is_complete(form):
+            return self._mapping_page(request, form)
+        if "import" in request.POST:
+            return self._start(request, form)
+        keep(form.job, form.options, form.new)
+        return None
 
     def _read_again(self, request: HttpRequest, form: MappingForm) -> HttpResponse:
         if not form.reading.is_valid():
@@ -76,9 +137,6 @@ class MappingPage(ImportPages):
         return self._mapping_page(request, MappingForm(form.job, form.definitions, data))
 
     def _try(self, request: HttpRequest, form: MappingForm) -> HttpResponse:
-        if not self._is_complete(form):
-            return self._mapping_page(request, form)
-        keep(form.job, form.options, form.new)
         end = time.monotonic() + TRY
         found: list[tuple[int, str]] = []
 
@@ -112,9 +170,8 @@ class MappingPage(ImportPages):
             )
         return self._mapping_page(request, form, report=report, rejects=found)
 
-    def _start(self, request: HttpRequest, form: MappingForm) -> HttpResponse:
-        if not self._is_complete(form):
-            return self._mapping_page(request, form)
+    def _start(self, request: HttpRequest, form: MappingForm) -> HttpResponse | None:
+        """``None``: it is queued."""
         job = form.job
         try:
             with transaction.atomic():
@@ -128,15 +185,9 @@ class MappingPage(ImportPages):
                     request=request,
                 )
         except ImportRefused as error:
-            if not self._is_draft(job):
-                return HttpResponseRedirect(self.url_of(job, "change"))
             form.reading.add_error(None, str(error))
             return self._mapping_page(request, form)
-        self.work(request, job, AT_ONCE)
-        return HttpResponseRedirect(self.url_of(job, "change"))
-
-    def _is_draft(self, job: ImportJob) -> bool:
-        return ImportJob.objects.filter(pk=job.pk, status=Status.DRAFT).exists()
+        return None
 
     def _is_complete(self, form: MappingForm) -> bool:
         """Can it be tried or started? Puts what is wrong into the form."""
@@ -153,9 +204,11 @@ class MappingPage(ImportPages):
         *,
         report: ImportReport | None = None,
         rejects: list[tuple[int, str]] | None = None,
+        seen: str = "",
     ) -> HttpResponse:
         context: dict[str, Any] = {
             "form": form,
+            "seen": seen or MappingForm(form.job, form.definitions).seen,
             "reading": form.reading,
             "notes": form.job.preview.get("notes", []),
             "first": first_rows(form.job, form.options, form.all()),

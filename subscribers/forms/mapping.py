@@ -15,6 +15,7 @@ from ..tabular import Options
 from ..tabular.columns import attribute_name, label_of
 from ..tabular.encodings import shown
 from ..tabular.options import EXACTLY
+from .seen import fingerprint, sealed, unsealed
 
 Kind = AttributeDefinition.Kind
 NEW = "new:"
@@ -37,6 +38,8 @@ ENCODINGS = (
     "iso8859-2", "cp1251", "koi8-r", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257",
     "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr",
 )  # fmt: skip
+#: What makes another table of a file, with other columns.
+TABLE = ("encoding", "delimiter", "sheet", "header")
 DELIMITERS = ((",", "Comma"), (";", "Semicolon"), ("\t", "Tab"), ("|", "Vertical bar"))
 
 
@@ -118,7 +121,8 @@ class MappingForm:
     """Options of a draft as staff changed them.
 
     ``is_valid`` says whether every column's answer can be; that the columns go together is for
-    ``Plan.understand``. ``options`` and ``new`` (kinds by keys) are what was answered.
+    ``Plan.understand``. ``options`` and ``new`` (kinds by keys) are what was answered. ``seen`` is
+    what the page shows of the draft, for ``data`` to bring back.
     """
 
     job: ImportJob
@@ -128,6 +132,7 @@ class MappingForm:
     columns: list[Column] = field(init=False)
     options: Options = field(init=False)
     new: dict[str, str] = field(init=False)
+    seen: str = field(init=False)
 
     def __post_init__(self) -> None:
         stored = Options.from_json(self.job.options)
@@ -143,6 +148,8 @@ class MappingForm:
                 zip(preview.get("header", []), targets, strict=False)
             )
         ]
+        self._stored = self._answers(stored=True)
+        self.seen = sealed({name: fingerprint(of) for name, of in self._stored.items()})
         if self.data is not None:
             for column in self.columns:
                 column.choice = str(self.data.get(f"target-{column.place}", ""))
@@ -178,13 +185,55 @@ class MappingForm:
     @property
     def is_other_table(self) -> bool:
         """Was it answered that the file is to be read otherwise than the page shows it?"""
-        changed = {"encoding", "delimiter", "sheet", "header"} & set(self.reading.changed_data)
+        changed = set(TABLE) & set(self.reading.changed_data)
         return self.data is not None and self.reading.is_valid() and bool(changed)
 
     @property
     def header(self) -> bool | None:
         """Whether the first row holds names, as answered. ``None``: not answered."""
         return self.reading.cleaned_data.get("header") if self.reading.is_valid() else None
+
+    # --- meanwhile ---------------------------------------------------------------------------
+
+    def changed_meanwhile(self, posted: str) -> list[str]:
+        """Names of answers that are stored otherwise than the page (``posted``: its ``seen``) had
+        them, and not as they are given now: storing these would undo somebody else's."""
+        seen, given = unsealed(posted), self._answers()
+        return [
+            name
+            for name, stored in self._stored.items()
+            if seen.get(name) != fingerprint(stored) and given[name] != stored
+        ]
+
+    def is_other_table_meanwhile(self, posted: str) -> bool:
+        """Were the page's columns others than those of the draft now?"""
+        seen = unsealed(posted)
+        names = [name for name in TABLE if name in self._stored]
+        return any(seen.get(name) != fingerprint(self._stored[name]) for name in names)
+
+    def is_as_stored(self) -> bool:
+        return self._answers() == self._stored
+
+    def label(self, name: str) -> str:
+        """What the page calls an answer that ``changed_meanwhile`` names."""
+        if name in self.reading.fields:
+            return str(self.reading[name].label)
+        column = self.columns[int(name)]
+        return column.name.strip()[:60] or f"column {column.number}"
+
+    def _answers(self, *, stored: bool = False) -> dict[str, list[str]]:
+        """By the names of controls, and by the places of columns: the target, and the kind of an
+        attribute, whether it is defined by now or not. ``stored``: the columns are as yet."""
+        controls = [self.reading[name] for name in self.reading.fields]
+        found = {one.name: [str(one.initial if stored else one.value())] for one in controls}
+        for column in self.columns:
+            target, kind = column.choice, ""
+            if target.startswith(NEW):
+                target, kind = f"{EXACTLY}{column.key}", target.removeprefix(NEW)
+            elif target.startswith(EXACTLY) and target.removeprefix(EXACTLY) in self._defined:
+                kind = self._defined[target.removeprefix(EXACTLY)].kind
+            found[str(column.place)] = [target, kind]
+        return found
 
     # --- columns -----------------------------------------------------------------------------
 

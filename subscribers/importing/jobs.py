@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, transaction
 from django.http import HttpRequest
@@ -156,14 +157,16 @@ def run(
     budget: float | None = None,
     progress: Progress | None = None,
     stopping: Callable[[], bool] | None = None,
+    runner: UUID | None = None,
 ) -> bool:
     """Work on an uploaded import: to its end, for about ``budget`` seconds (one batch at least), or
     until ``stopping`` says so. ``True``: it has ended, well or not (see its ``status`` and
-    ``error``). ``False``: there is more to do, or somebody else does it.
+    ``error``). ``False``: there is more to do, or somebody else does it. ``runner``: as whom it has
+    been taken already.
 
     A lost database raises Django's ``OperationalError``; the job stays queued.
     """
-    runner = leases.take(job_id)
+    runner = runner or leases.take(job_id)
     if runner is None:
         return not ImportJob.objects.filter(pk=job_id, status=Status.QUEUED).exists()
     uploaded = ImportChunk.objects.filter(job_id=job_id).exists()

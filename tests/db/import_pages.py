@@ -42,11 +42,12 @@ def upload(client: Client, segment: Segment, data: str | bytes = PEOPLE, **given
 
 def answers(client: Client, job: ImportJob, **given: Any) -> dict[str, Any]:
     """The mapping page's form as a browser would send it back, with what is ``given``."""
-    form = client.get(url(ImportJob, "mapping", job.pk)).context["form"]
+    context = client.get(url(ImportJob, "mapping", job.pk)).context
+    form = context["form"]
     reading = {name: form.reading[name].value() for name in form.reading.fields}
     targets = {f"target-{column.place}": column.choice for column in form.columns}
     keys = {f"key-{column.place}": column.key for column in form.columns}
-    return {**reading, **targets, **keys, **given}
+    return {"seen": context["seen"], **reading, **targets, **keys, **given}
 
 
 def press(client: Client, job: ImportJob, button: str, **given: Any) -> Any:
