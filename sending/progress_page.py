@@ -46,7 +46,7 @@ from .watching_words import (
     retries,
     step,
 )
-from .wording import doubt_words, trouble
+from .wording import doubt_words, trouble, words
 
 Status = Campaign.Status
 
@@ -230,7 +230,7 @@ def _doubts(campaign_id: int) -> list[DoubtLine]:
     found = []
     for how, reason, answered, number, since in rows:
         why = doubt_words(reason, 0 if answered else None)
-        told = reason.replace("_", " ")
+        told = words(reason)
         found.append(DoubtLine(f"{why} ({told})" if told else why, _BECOMES[how], number, since))
     return found
 

@@ -129,6 +129,6 @@ def _lost(send_id: int, account_id: int, status: str, attempts: int, reason: str
         account_id=account_id,
         kind=status,
         reason="worker_lost",
-        text="the worker was lost between hand-over and answer; it may have been sent",
+        text="the sender stopped between hand-over and answer; it may have been sent",
         attempt=attempts,
     )

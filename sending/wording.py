@@ -51,9 +51,13 @@ def result_words(result: str) -> str:
     return ODD.get(result) or words(result)
 
 
+#: Tokens that staff know by another name.
+_NAMES = {"worker_lost": "sender stopped"}
+
+
 def words(token: str) -> str:
     """``in_doubt`` as people write it."""
-    return token.replace("_", " ")
+    return _NAMES.get(token) or token.replace("_", " ")
 
 
 def kind_words(kind: str, stage: str = "") -> str:

@@ -33,6 +33,7 @@ class Worker(models.Model):
     )
 
     class Meta:
+        verbose_name = "sender"
         ordering: ClassVar = ["-id"]
 
     def __str__(self) -> str:
@@ -138,6 +139,7 @@ class Send(models.Model):
         null=True,
         blank=True,
         related_name="sends",
+        verbose_name="sender",
         db_index=False,
         # No constraint: its check would lock the worker's row at every claim, next to the
         # heartbeat that updates it.

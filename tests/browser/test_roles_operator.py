@@ -181,7 +181,7 @@ def rounds(page: Page, javascript: bool) -> None:
     expect(page.get_by_role("heading", name="default: takes mail")).to_be_visible()
     look(page, "operator-transports", axe=False)
     page.goto("/admin/")
-    page.locator("#content-main").get_by_role("link", name="Workers", exact=True).click()
+    page.locator("#content-main").get_by_role("link", name="Senders", exact=True).click()
     expect(page.get_by_role("region", name="At the moment")).to_contain_text("1 sender")
     look(page, "operator-workers", axe=False)  # a list's search is Django's own
     page.goto("/admin/")

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from sending.answers import Stage
+from sending.doubt_advice import WORKER_LOST, reason_name
 from sending.sql.pauses import ERRORS
 from sending.tracking.rules import ARRIVED, HARD_BOUNCE, NOT_DELIVERED, ONCE, TAKEN, Result
 from sending.wording import (
@@ -166,6 +167,11 @@ def test_a_guess_is_told_as_one() -> None:
     assert reason_words("unclassified", known=False) == UNCLASSIFIED
     assert reason_words("", known=False) == UNCLASSIFIED
     assert reason_words("") == ""
+
+
+def test_a_sender_that_stopped_has_one_name_everywhere() -> None:
+    assert reason_words(WORKER_LOST) == kind_words(WORKER_LOST) == "sender stopped"
+    assert reason_name(WORKER_LOST).lower() == "sender stopped"
 
 
 def test_what_a_provider_told_is_not_taken_for_a_status_of_ours() -> None:
