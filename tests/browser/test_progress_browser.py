@@ -234,6 +234,15 @@ def test_the_report_is_accessible_and_fits(open_page: Callable[..., Page], tmp_p
     assert too_narrow(page) == []
     assert flaws(page) == []
     expect(page.get_by_role("img", name="Sent, by hour")).to_be_visible()
+    # On a phone nothing of a table is beside the window: nobody would look for it there.
+    page.set_viewport_size({"width": 390, "height": 900})
+    for table in page.locator(".sendonce-scroll").all():
+        beside = table.evaluate("box => box.scrollWidth - box.clientWidth")
+        assert beside == 0, table.get_attribute("aria-label")
+    named = page.locator(".sendonce-figures td").evaluate_all(
+        "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+    )
+    assert {'"Complaints"', '"Drawn"', '"Sent"'} <= set(named)
     page.set_viewport_size({"width": 1280, "height": 900})
     with page.expect_download() as started:
         page.get_by_role("button", name="Every recipient (CSV)").click()
