@@ -27,8 +27,8 @@ LEAST_PROSE = 20
 MOST_HIDDEN = 600
 
 FAINT = (
-    "It is moved off the screen, or its letters are tiny or nearly of the colour of what is behind "
-    "them."
+    "It is moved off the screen or shown on some screens only, or its letters are tiny or nearly "
+    "of the colour of what is behind them."
 )
 _REPLY = re.compile(r"^\s*(?:re|aw|sv|antw|fw|fwd|wg|tr)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\*\|\w+\|\*|%%\w+%%|\[\[\w+\]\]|\$\{\w+\}|(?<!\{)\{ ?\w+ ?\}(?!\})")

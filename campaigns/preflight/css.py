@@ -32,8 +32,13 @@ _CANDIDATE = re.compile(r"[\s,]*+(\S++)")
 def declarations(style: str) -> dict[str, str]:
     """The declarations of a style attribute that count, in lower case: of two alike the later,
     or the important one; a shorthand takes back what it sets."""
+    return important_too(style)[0]
+
+
+def important_too(style: str) -> tuple[dict[str, str], set[str]]:
+    """``declarations``, and the names of those that are ``!important``."""
     found: dict[str, str] = {}
-    important = set()
+    important: set[str] = set()
     for match in _DECLARATION.finditer(_COMMENT.sub("", style.lower())):
         name, colon, value = match[0].partition(":")
         name, value = name.strip(), value.strip()
@@ -48,7 +53,7 @@ def declarations(style: str) -> dict[str, str]:
             if part not in important:
                 found.pop(part, None)
         found[name] = plain
-    return found
+    return found, important
 
 
 def urls(css: str) -> Iterator[tuple[str, bool]]:

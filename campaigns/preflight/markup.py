@@ -17,7 +17,8 @@ from lxml import etree
 from ..merge_tags import MergeTags
 from ..sandbox import SandboxError, tags
 from .addresses import Address, conditional, for_outlook, of_css, of_element
-from .sight import OUTLOOK, Sheets, Sight
+from .sheets import Sheets, Shown
+from .sight import OUTLOOK, Sight
 
 #: Characters of visible text that are kept to be searched.
 MAX_TEXT = 1_000_000
@@ -120,7 +121,7 @@ class _Reader:
         if attributes:
             self._attributes(tag, attributes)
             varies = "style" in attributes and bool(self._block.search(attributes["style"]))
-            sight = sight.inside(tag, attributes, varies=varies)
+            sight = sight.inside(tag, attributes, varies=varies, again=self._again(tag, attributes))
         if tag in DROPPED and not (tag == "input" and _MADE_BY_MJML.intersection(classes)):
             self.page.dropped[tag] += 1
         link = None
@@ -137,6 +138,12 @@ class _Reader:
         self._silent += tag in _SILENT
         if link is not None:
             self._links.append(link)
+
+    def _again(self, tag: str, attributes: Mapping[str, str]) -> Shown | None:
+        if "style" not in attributes and "hidden" not in attributes:
+            return None
+        named = f"{attributes.get('class', '')} {attributes.get('id', '')}"
+        return self._sheets.of_element(tag, attributes, varies=bool(self._word.search(named)))
 
     def _attributes(self, tag: str, attributes: Mapping[str, str]) -> None:
         page = self.page
@@ -242,14 +249,15 @@ def _see(link: Link, is_unseen: bool, why: str) -> None:
 def read(html: str) -> Page:
     """What is in a document with merge tags. Never raises for what an author wrote."""
     hidden = MergeTags(html)
-    reader = _Reader(hidden, Sheets.of(html))
+    source = hidden.hide(html)
+    reader = _Reader(hidden, Sheets.of(source))
     # A declaration of an encoding would be taken at its word; the text is decoded already.
     parser: Any = etree.HTMLParser(target=reader, huge_tree=True, encoding="utf-8")
     try:
-        source = hidden.hide(html).encode("utf-8", "replace")
+        written = source.encode("utf-8", "replace")
         # In pieces: only after each is an exception of the reader heard.
-        for start in range(0, len(source), _PIECE):
-            parser.feed(source[start : start + _PIECE])
+        for start in range(0, len(written), _PIECE):
+            parser.feed(written[start : start + _PIECE])
         parser.close()
     except (etree.LxmlError, ValueError, AssertionError):
         page = reader.close()

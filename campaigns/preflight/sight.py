@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .colors import CLEAR, UNKNOWN, WHITE, Color, color, ground, is_near
-from .css import declarations
+from .css import important_too
+from .sheets import Sheets, Shown
 
 Size = Literal["", "none", "tiny"]
 
@@ -25,6 +26,14 @@ TINY = "Its letters are too small to be read."
 FAINT = "It is all but transparent."
 MOVED = "It is moved off the screen or cut off."
 SOMETIMES = "For some it stands in an element that is not shown."
+SOME_SCREENS = (
+    "It is hidden, and only a style sheet shows it again: on some screens (@media), and not in "
+    "mail programs that drop style sheets."
+)
+TOO_WEAK = (
+    "It is hidden, and what shows it again in a style sheet (@media) is too weak: each element's "
+    "rules are sent as a style of its own, too. Write !important behind what shows it."
+)
 OUTLOOK = "Outlook does not show it."
 
 #: Pixels of letters that nobody reads, and those beyond which something is off the screen.
@@ -39,34 +48,6 @@ _FONT_SIZE = re.compile(r"(?:^|\s)((?:\d++(?:\.\d++)?|\.\d++)(?:[a-z]{2,3}|%)?)(
 #: A height of these is the least they have; of those in a line it is nothing.
 _FLEXIBLE = frozenset({"table", "tbody", "thead", "tfoot", "tr", "td", "th"})
 _INLINE = frozenset({"a", "span", "b", "i", "em", "strong", "font", "small", "u", "label"})
-_SAID_OF_SIZE = re.compile(r"(?<![\w-])font(?:-size)?\s*:")
-_SAID_OF_COLOR = re.compile(r"(?<![\w-])color\s*:")
-_SAID_OF_GROUND = re.compile(r"(?<![\w-])background(?:-color|-image)?\s*:")
-
-
-@dataclass(frozen=True, slots=True)
-class Sheets:
-    """What the style sheets of a message speak of, of anything."""
-
-    sizes: bool = False
-    colors: bool = False
-    grounds: bool = False
-
-    @classmethod
-    def of(cls, html: str) -> Sheets:
-        """Of everything in style elements, wherever they stand. Linear."""
-        lower, at = html.lower(), 0
-        sheets = []
-        while (start := lower.find("<style", at)) >= 0:
-            end = lower.find("</style", start)
-            at = len(lower) if end < 0 else end
-            sheets.append(lower[start:at])
-        css = " ".join(sheets)
-        return cls(
-            bool(_SAID_OF_SIZE.search(css)),
-            bool(_SAID_OF_COLOR.search(css)),
-            bool(_SAID_OF_GROUND.search(css)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +67,16 @@ class Sight:
     own_color: bool = False
     own_ground: bool = False
 
-    def inside(self, tag: str, attributes: Mapping[str, str], *, varies: bool = False) -> Sight:
-        """That of an element in it. ``varies``: its style depends on an ``{% if %}``."""
+    def inside(
+        self,
+        tag: str,
+        attributes: Mapping[str, str],
+        *,
+        varies: bool = False,
+        again: Shown | None = None,
+    ) -> Sight:
+        """That of an element in it. ``varies``: its style depends on an ``{% if %}``. ``again``:
+        what style sheets may show of it."""
         found = self.inherited
         style = attributes.get("style", "")
         if "bgcolor" in attributes:
@@ -98,11 +87,23 @@ class Sight:
             found = replace(found, color=None, own_color=True)
         elif tag == "font" and "color" in attributes:
             found = replace(found, color=color(attributes["color"].lower()), own_color=True)
-        if "hidden" in attributes:
-            found = replace(found, hidden=NOT_SHOWN)
-        if not style:
+        declared, important = important_too(style) if style else ({}, set[str]())
+        if varies:
+            return _varying(found, tag, declared)
+        # The attribute says so below all style sheets.
+        under = {"display": "none"} if "hidden" in attributes else {}
+        if not declared and not under:
             return found
-        return _styled(found, tag, declarations(style), varies=varies)
+        seen = _styled(found, tag, under | declared)
+        if not again:
+            return seen
+        beaten = {name: value for name, value in again.important.items() if name not in important}
+        other = _styled(found, tag, under | again.plain | declared | beaten)
+        if seen != other:
+            return _on_some_screens(found, seen, other)
+        if seen.hidden != found.hidden and not _styled(found, tag, declared | again.plain).hidden:
+            return replace(seen, hidden=TOO_WEAK)
+        return seen
 
     @property
     def inherited(self) -> Sight:
@@ -114,13 +115,13 @@ class Sight:
     def of_image(self) -> tuple[bool, str]:
         """``(it is certainly not seen, why it is not or may not be)``."""
         if self.hidden or self.invisible:
-            return True, NOT_SHOWN
+            return True, self.hidden or NOT_SHOWN
         return False, self.doubt
 
     def of_text(self, sheets: Sheets) -> tuple[bool, str]:
         """As ``of_image``; ``(False, "")`` for what is seen."""
         if self.hidden or self.invisible:
-            return True, NOT_SHOWN
+            return True, self.hidden or NOT_SHOWN
         if self.size == "none":
             return self.own_size or not sheets.sizes, NO_SIZE
         certain, why = self._of_color(sheets)
@@ -149,10 +150,30 @@ class Sight:
         return False, NEAR_COLOR if is_near(self.color, self.ground) else ""
 
 
-def _styled(found: Sight, tag: str, declared: dict[str, str], *, varies: bool) -> Sight:
-    if varies:
-        doubt = SOMETIMES if _hides(tag, declared)[0] or _is_invisible(declared) else found.doubt
-        return replace(found, doubt=doubt, color=UNKNOWN, ground=UNKNOWN, size="")
+def _varying(found: Sight, tag: str, declared: dict[str, str]) -> Sight:
+    doubt = SOMETIMES if _hides(tag, declared)[0] or _is_invisible(declared) else found.doubt
+    return replace(found, doubt=doubt, color=UNKNOWN, ground=UNKNOWN, size="")
+
+
+def _on_some_screens(found: Sight, seen: Sight, other: Sight) -> Sight:
+    """``seen``, where a style sheet makes ``other`` of it on some screens: what hides it there and
+    not here, or here and not there, is a doubt."""
+    changes: dict[str, Any] = {}
+    if seen.hidden and not other.hidden:
+        changes |= {"hidden": "", "doubt": SOME_SCREENS}
+    if seen.invisible and not other.invisible:
+        changes |= {"invisible": False, "doubt": SOME_SCREENS}
+    # Of sizes and colours a style sheet has spoken: they are nobody's own.
+    if seen.size != other.size:
+        changes["own_size"] = False
+    if seen.color != other.color:
+        changes["own_color"] = False
+    if seen.ground != other.ground:
+        changes["own_ground"] = False
+    return replace(seen, **changes)
+
+
+def _styled(found: Sight, tag: str, declared: dict[str, str]) -> Sight:
     certain, why = _hides(tag, declared)
     changes: dict[str, Any] = {}
     if certain:

@@ -7,7 +7,7 @@ import pytest
 from campaigns.preflight import content_checks
 from campaigns.preflight.colors import CLEAR, UNKNOWN, WHITE, color, ground
 from campaigns.preflight.css import declarations
-from campaigns.preflight.sight import Sheets
+from campaigns.preflight.sheets import Sheets
 
 from .preflight_facts import LETTER, codes, facts
 
@@ -171,3 +171,117 @@ def test_sheets_are_read_wherever_they_are() -> None:
     assert Sheets.of("<p style='font-size:1px'>font-size:2px</p>") == Sheets()
     assert Sheets.of("<STYLE>a{font:1px x}</STYLE>").sizes
     assert Sheets.of("<style>a{background-color:red}") == Sheets(grounds=True)
+
+
+# --- what @media shows again -----------------------------------------------------------------
+
+
+def sheet(css: str, way_out: str) -> str:
+    return f"<style>{css}</style>{way_out}"
+
+
+HIDDEN = f'<div class="m" style="display:none">{LINK}</div>'
+PHONE = "@media (max-width:480px)"
+
+
+@pytest.mark.parametrize(
+    ("css", "found"),
+    [
+        # An inline style is beaten by what is important alone.
+        (PHONE + "{.m{display:block!important}}", DOUBT),
+        (PHONE + "{ DIV.M { Display : Block ! Important ; } }", DOUBT),
+        (PHONE + "{.m{display:block}}", ERROR),
+        (PHONE + "{.m{display:none!important}}", ERROR),
+        (PHONE + "{.n{display:block!important}}", ERROR),
+        (PHONE + "{.m{color:red!important}}", ERROR),
+        (".n{color:red} /* } */ @import 'x'; " + PHONE + "{.m{display:table!important}}", DOUBT),
+        ("@media screen,print{.m{display:block!important}}", DOUBT),
+        ("@media print{.m{display:block!important}}", ERROR),
+        ("@media not print{.m{display:block!important}}", DOUBT),
+        ("@supports (display:grid){" + PHONE + "{.m{display:grid!important}}}", DOUBT),
+        # Whatever its selector says besides.
+        (PHONE + "{body .x > .m{display:block!important}}", DOUBT),
+        (PHONE + "{.x, td, .m:first-child{display:block!important}}", DOUBT),
+        (PHONE + "{*[class=m]{display:block!important}}", DOUBT),
+        (PHONE + '{div[class="n"]{display:block!important}}', ERROR),
+        (PHONE + "{[class*=m]{display:block!important}}", DOUBT),
+        (PHONE + "{div:is(.a, .b){display:block!important}}", DOUBT),
+        (PHONE + "{#m{display:block!important}}", ERROR),
+        (PHONE + "{.m a{display:block!important}}", ERROR),
+        # What is no rule, or ends in the middle of one.
+        (PHONE + "{.m{display:block!important", ERROR),
+        ("}}" + PHONE + "{.m{content:'}';display:block!important}}", DOUBT),
+        ("@font-face{.m{display:block!important}}", ERROR),
+    ],
+)  # fmt: skip
+def test_what_a_style_sheet_shows_again_is_a_doubt(css: str, found: dict[str, str]) -> None:
+    known = facts(body=LETTER + WHERE + sheet(css, HIDDEN))
+    told = codes(content_checks.unsubscribe(known))
+    told.pop("unsubscribe.missing", None)
+    assert told == found
+
+
+@pytest.mark.parametrize(
+    ("style", "css", "found"),
+    [
+        ("display:none!important", ".m{display:block!important}", ERROR),
+        ("display:none;opacity:0", ".m{display:block!important}", ERROR),
+        ("display:none;opacity:0", ".m{display:block!important;opacity:1!important}", DOUBT),
+        ("visibility:hidden", ".m{visibility:visible!important}", DOUBT),
+        ("max-height:0;overflow:hidden", ".m{max-height:none!important}", DOUBT),
+        ("max-height:0;overflow:hidden", ".m{overflow:visible!important}", DOUBT),
+        ("font-size:0", ".m{font-size:14px!important}", DOUBT),
+        ("font-size:0", ".m{font-size:0!important}", DOUBT),  # of sizes a sheet has spoken
+        ("color:#fff;background:#fff", ".m{color:#000!important}", DOUBT),
+        ("color:#fff;background:#fff", ".n{color:#000!important}", ERROR),
+        ("color:#fff;background:#fff", ".m{background:#000!important}", DOUBT),
+    ],
+)
+def test_every_way_of_hiding_may_be_undone(style: str, css: str, found: dict[str, str]) -> None:
+    tag = "a" if "color" in style else "div"
+    href = f' href="{URL}"' if tag == "a" else ""
+    inner = "Leave" if tag == "a" else LINK
+    way_out = f'<{tag}{href} class="m" style="{style}">{inner}</{tag}>'
+    known = facts(body=LETTER + WHERE + sheet(f"{PHONE}{{{css}}}", way_out))
+    told = codes(content_checks.unsubscribe(known))
+    told.pop("unsubscribe.missing", None)
+    assert told == found
+
+
+@pytest.mark.parametrize(
+    ("element", "found"),
+    [
+        ('<div hidden class="m">', DOUBT),  # any rule is stronger than the attribute
+        ('<div hidden class="m" style="display:none">', ERROR),
+        ('<div hidden style="display:block">', {}),
+        ("<div hidden>", ERROR),
+        ('<div class="{{ look }}" hidden>', DOUBT),
+    ],
+)
+def test_the_attribute_hidden(element: str, found: dict[str, str]) -> None:
+    css = PHONE + "{.m{display:block}}"
+    known = facts(body=LETTER + WHERE + sheet(css, f"{element}{LINK}</div>"))
+    told = codes(content_checks.unsubscribe(known))
+    told.pop("unsubscribe.missing", None)
+    assert told == found
+
+
+def test_a_rule_that_is_sent_as_a_style_too_needs_to_be_important() -> None:
+    """Inlined, ``.m{display:none}`` is the element's own style: stronger than what @media says."""
+    pytest.importorskip("css_inline")
+    known = {}
+    for word in ("", "!important"):
+        css = f".m{{display:none}}{PHONE}{{.m{{display:block{word}}}}}"
+        way_out = f'<div class="m">{LINK}</div>'
+        found = content_checks.unsubscribe(facts(body=LETTER + WHERE + sheet(css, way_out)))
+        known[word] = {one.code: one.detail for one in found}
+    assert "Write !important" in known[""]["unsubscribe.hidden"]
+    assert "on some screens" in known["!important"]["unsubscribe.faint"]
+
+
+def test_an_address_that_is_shown_on_some_screens_is_a_doubt() -> None:
+    css = PHONE + "{.m{display:block!important}}"
+    body = sheet(css, f'<p class="m" style="display:none">{WHERE}</p>')
+    told = codes(content_checks.address(facts(body=LETTER + LINK + body)))
+    assert told.pop("address.faint") == "warning"
+    assert "address.hidden" not in told
