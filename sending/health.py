@@ -34,6 +34,7 @@ from .pauses import Pauses
 from .queue import Claimed
 from .sql import health as statements
 from .sql.pauses import ERRORS
+from .wording import stage_words
 
 log = logging.getLogger("sendonce.sender")
 
@@ -146,7 +147,8 @@ class Brake:
         if count >= ERRORS_IN_A_ROW:
             del self._errors[alias]
             words = said(answer.code, answer.enhanced, answer.text) or "no answer"
-            self._broken[alias] = (f"{count} errors in a row: {answer.stage}: {words}", answer)
+            where = stage_words(answer.stage)
+            self._broken[alias] = (f"{count} errors in a row, {where}: {words}", answer)
             self.pauses.note(alias, None, ERRORS)
             self.urgent = True
         elif self.pauses.knows(alias, None):

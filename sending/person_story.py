@@ -24,7 +24,7 @@ from .models import ArchivedCount, Send
 from .person_facts import Entry, Happening, Mark, Sees, facts
 from .story import Chapter, chapters_of
 from .story_text import explain, says_why
-from .wording import kind_words, reason_words, words
+from .wording import kind_words, quoted, reason_words, words
 
 #: Messages of a page, and what else it tells at most.
 PAGE = 30
@@ -160,7 +160,7 @@ def _happenings(chapter: Chapter) -> Iterator[Happening]:
         parts = [
             reason_words(why, known=event.known),
             f"attempt {event.attempt}" if event.attempt else "",
-            answer,
+            quoted(event.stage, event.code, event.enhanced, event.text),
             f"by {event.by}" if event.by else "",
         ]
         yield Happening(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from .answers import Reason, Stage
+from .answers import Reason, Stage, said
 from .sql.pauses import ERRORS
 
 #: Beside an answer that no rule knows; see ``answers.Verdict.known``.
@@ -71,6 +71,47 @@ def reason_words(reason: str, *, known: bool = True) -> str:
     if known:
         return told
     return UNCLASSIFIED if reason in ("", "unclassified") else f"{told}, {UNCLASSIFIED}"
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+#: Where in a hand-over an answer came, or its loss was noticed.
+_PLACES: dict[str, str] = {
+    Stage.LOCAL: "before it left",
+    Stage.CONNECT: "on connecting",
+    Stage.GREETING: "on connecting",
+    Stage.EHLO: "on connecting",
+    Stage.TLS: "on encrypting the connection",
+    Stage.AUTH: "at the login",
+    Stage.MAIL: "at the sender address",
+    Stage.RCPT: "at the recipient's address",
+    Stage.DATA: "before the message",
+    Stage.BODY: "within the message",
+    Stage.DOT: "after the whole message",
+    Stage.QUIT: "on disconnecting",
+    Stage.HTTP: "at the provider",
+    WEBHOOK: "told later by the provider",
+    ERRORS: "after errors in a row",
+}
+
+
+def stage_words(stage: str) -> str:
+    """How far a hand-over had come; "" for nothing said of it."""
+    return _PLACES.get(stage) or words(stage)
+
+
+def quoted(stage: str, code: int | None, enhanced: str, text: str) -> str:
+    """What was said, a server's or a provider's words as a quotation; without a code they are our
+    own, of what happened in place of an answer."""
+    told = said(code, enhanced, text)
+    is_theirs = told and (code is not None or stage == WEBHOOK)
+    return f"\u201c{told}\u201d" if is_theirs else told
+
+
+def answer_words(stage: str, code: int | None, enhanced: str, text: str) -> str:
+    """Where it came, and what was said; "" for nothing."""
+    told = (stage_words(stage), quoted(stage, code, enhanced, text))
+    return ": ".join(filter(None, told))
 
 
 # --- doubt -----------------------------------------------------------------------------------

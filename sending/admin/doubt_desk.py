@@ -29,6 +29,7 @@ from ..doubt_advice import (
     reason_name,
 )
 from ..models import Send
+from ..wording import answer_words
 from .pages import OperatingPages, moment_of
 
 #: What stands for the messages of no campaign, where a campaign's id does else.
@@ -294,10 +295,11 @@ def _row(row: doubt_desk.Row) -> dict[str, Any]:
     name = reason_name(send.reason)
     # What a library says of a lost connection is often just that.
     repeats = row.answer.strip().rstrip(".").lower() == name.lower()
+    text = "" if repeats else send.answer_text
     return {
         "send": send,
         "reason": name,
-        "answer": "" if repeats else row.answer,
+        "answer": answer_words(send.answer_stage, send.answer_code, send.answer_enhanced, text),
         "transport": row.transport,
         "harmless": row.harmless,
         "fate": BRIEF_FATES[row.fate],

@@ -12,9 +12,8 @@ from subscribers.admin import StyledMedia
 from subscribers.admin.shown import zone_of
 from subscribers.scoping import AccountFilter, ReadOnly, ScopedAdmin
 
-from ..answers import said
 from ..models import DeliveryEvent
-from ..wording import kind_words, reason_words
+from ..wording import answer_words, kind_words, reason_words
 from .texts import moment, shortened
 
 
@@ -77,5 +76,4 @@ class DeliveryEventAdmin(StyledMedia, ReadOnly, ScopedAdmin):
 
     @admin.display(description="answer")
     def answer(self, obj: DeliveryEvent) -> str:
-        told = said(obj.code, obj.enhanced, obj.text)
-        return ": ".join(filter(None, (obj.stage, told))) or "-"
+        return answer_words(obj.stage, obj.code, obj.enhanced, obj.text) or "-"

@@ -25,7 +25,15 @@ from .. import pauses
 from ..limits import slow_downs
 from ..models import CampaignHealth, RateLimit, TransportPause
 from ..status_limits import READ_AT, health_fact
-from ..wording import limit_words, rate_words, refusal_words, remedy, share_words, trouble
+from ..wording import (
+    limit_words,
+    rate_words,
+    refusal_words,
+    remedy,
+    share_words,
+    stage_words,
+    trouble,
+)
 from .texts import moment, shortened
 from .transports import Transports
 
@@ -123,7 +131,7 @@ class TransportPauseAdmin(Transports, Liftable):
     sortable_by = ()
     fieldsets = (
         (None, {"fields": ("alias", "whose", "trouble", "reason", "lifted_by")}),
-        ("Tries", {"fields": ("began", "tries", "next_try", "stage", "code")}),
+        ("Tries", {"fields": ("began", "tries", "next_try", "where", "code")}),
     )
     lift_back = "overview"
     lift_more = ("overview", "Transports and brakes")
@@ -155,6 +163,10 @@ class TransportPauseAdmin(Transports, Liftable):
     @admin.display(description="it said")
     def brief_why(self, obj: TransportPause) -> str:
         return shortened(obj.reason)
+
+    @admin.display(description="where")
+    def where(self, obj: TransportPause) -> str:
+        return stage_words(obj.stage)
 
     @admin.display(description="since")
     def began(self, obj: TransportPause) -> str:

@@ -12,13 +12,12 @@ from campaigns.admin.verb_words import happens_next, is_waiting
 from campaigns.models import Campaign
 from subscribers.scoping import account_ids
 
-from ..answers import said
 from ..charts import stack
 from ..plain_table import ago, due, duration
 from ..progress_page import EVENTS, Progress, pause_title, progress
 from ..status_limits import LimitFact
 from ..watching_words import Rate, read_mark, share_words
-from ..wording import kind_words, rate_words, reason_words, remedy
+from ..wording import answer_words, kind_words, rate_words, reason_words, remedy
 from .watching import CampaignPages
 
 Status = Campaign.Status
@@ -120,7 +119,7 @@ def in_words(found: Progress) -> dict[str, Any]:
             (
                 kind_words(one.kind, one.stage),
                 reason_words(one.reason, known=one.known) or "-",
-                ": ".join(filter(None, (one.stage, said(one.code, one.enhanced, one.text)))),
+                answer_words(one.stage, one.code, one.enhanced, one.text),
                 one.times,
                 one.last,
             )

@@ -27,9 +27,8 @@ from subscribers.scoping import (
 )
 
 from .. import doubt, doubt_decisions, waits
-from ..answers import said
 from ..models import DeliveryEvent, Send
-from ..wording import doubt_words, kind_words, reason_words, words
+from ..wording import answer_words, doubt_words, kind_words, reason_words, words
 from . import archive, send_lists
 from .doubt_desk import DoubtDesk
 from .progress import ProgressPages
@@ -175,8 +174,8 @@ class SendAdmin(
 
     @admin.display(description="last answer")
     def answer(self, obj: Send) -> str:
-        told = said(obj.answer_code, obj.answer_enhanced, obj.answer_text)
-        return f"{obj.answer_stage}: {told}" if told else obj.answer_stage or "-"
+        code, enhanced = obj.answer_code, obj.answer_enhanced
+        return answer_words(obj.answer_stage, code, enhanced, obj.answer_text) or "-"
 
     @admin.display(description="last answer")
     def brief_answer(self, obj: Send) -> str:
@@ -302,12 +301,11 @@ def _is_canceled(send: Send) -> bool:
 
 def _told(event: DeliveryEvent) -> dict[str, Any]:
     """One event of a send's story, in words."""
-    answer = said(event.code, event.enhanced, event.text)
     return {
         "at": event.at,
         "what": kind_words(event.kind, event.stage),
         "why": reason_words(event.reason, known=event.known) or "-",
         "attempt": event.attempt or "-",
-        "answer": ": ".join(filter(None, (event.stage, answer))) or "-",
+        "answer": answer_words(event.stage, event.code, event.enhanced, event.text) or "-",
         "by": event.by_name or "-",
     }

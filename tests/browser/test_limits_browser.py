@@ -120,5 +120,5 @@ def test_the_lists_show_their_answers_on_a_phone(open_page: Callable[..., Page])
             assert box is not None
             assert box["x"] + box["width"] <= width, (name, width)
             assert cell.locator("span").get_attribute("title") == (
-                f"dot: 500 {LONG}" if name == "send" else LONG
+                f"after the whole message: \u201c500 {LONG}\u201d" if name == "send" else LONG
             )

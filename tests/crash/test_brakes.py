@@ -66,7 +66,7 @@ def test_a_relay_that_never_answers_pauses_the_transport_until_a_message_goes_th
         wait_until(TransportPause.objects.exists, "the pause")
         found = TransportPause.objects.get()
         assert (found.alias, found.account, found.stage) == ("default", None, ERRORS)
-        assert found.reason.startswith("10 errors in a row: dot: ")
+        assert found.reason.startswith("10 errors in a row, after the whole message: ")
         # Sessions open all the time. Only the probe that was answered lifts it, and all others go.
         wait_until(lambda: len(relay.named) == 11, "the probe")
         assert balance(campaign.pk).counts["sent"] == 0

@@ -86,7 +86,12 @@ def test_an_event_says_what_happened_and_to_which_message(
         send, "complained", stage="webhook", reason="complaint", text="abuse", event_id="X:1"
     )
     page = superuser_client.get(url(DeliveryEvent, "change", row.pk)).content.decode()
-    for words in ("called spam by its recipient", "webhook: abuse", "X:1", str(send)):
+    for words in (
+        "called spam by its recipient",
+        "told later by the provider: \u201cabuse\u201d",
+        "X:1",
+        str(send),
+    ):
         assert words in page, words
     gone = DeliveryEvent.objects.create(account=send.account, kind="bounced")
     assert superuser_client.get(url(DeliveryEvent, "change", gone.pk)).status_code == 200
@@ -101,8 +106,8 @@ def test_a_sends_story_marks_a_guess_and_tells_what_providers_said(
     answer = superuser_client.get(url(Send, "change", send.pk))
     told = [(row["what"], row["why"], row["answer"]) for row in answer.context["story"]]
     assert told == [
-        ("bounced", f"address dead, {GUESS}", "rcpt: 553"),
-        ("bounced, for now", "-", "webhook: over quota"),
+        ("bounced", f"address dead, {GUESS}", "at the recipient's address: \u201c553\u201d"),
+        ("bounced, for now", "-", "told later by the provider: \u201cover quota\u201d"),
         ("replay", "decided", "-"),
     ]
 

@@ -209,7 +209,7 @@ def test_retries_doubt_and_errors_are_told(superuser_client: Client) -> None:
     assert [(one.kind, one.times) for one in found.errors] == [("retry", 4)]
     assert "no answer came (connection lost)" in page
     assert "the answer does not say whether it was taken (unreadable)" in page
-    assert "rcpt: 451 greylisted, wait 30 s" in page
+    assert "at the recipient&#x27;s address: \u201c451 greylisted, wait 30 s\u201d" in page
     assert "3 in doubt" in page
 
 

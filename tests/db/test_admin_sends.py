@@ -55,7 +55,7 @@ def test_a_send_tells_its_story(superuser_client: Client, doubtful: Send) -> Non
         attempt=1,
     )
     page = superuser_client.get(url(Send, "change", doubtful.pk)).content.decode()
-    assert "dot: &lt;b&gt;gone&lt;/b&gt;" in page
+    assert "after the whole message: &lt;b&gt;gone&lt;/b&gt;" in page
     assert "connection lost" in page
     assert 'value="send_again"' in page
     assert 'value="treat_as_sent"' in page
@@ -84,8 +84,8 @@ def test_a_story_says_each_part_of_an_answer_once_and_leaves_nothing_out(
     answer = superuser_client.get(url(Send, "change", doubtful.pk))
     assert len(answer.context["story"]) == 205
     page = answer.content.decode()
-    assert "dot: 550 5.7.1 blocked" in page
-    assert "dot: 451 4.7.1 later" in page
+    assert "after the whole message: \u201c550 5.7.1 blocked\u201d" in page
+    assert "after the whole message: \u201c451 4.7.1 later\u201d" in page
 
 
 @pytest.mark.parametrize(

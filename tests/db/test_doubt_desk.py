@@ -74,7 +74,7 @@ def test_a_row_shows_its_evidence(superuser_client: Client) -> None:
     assert send.campaign is not None
     text = superuser_client.get(of(send.campaign)).content.decode()
     assert "&lt;lost&gt;" in text
-    assert "(at dot)" in text
+    assert ", after the whole message: &lt;lost&gt;" in text
     assert "repeated 2 times" in text
     assert "delayed, the provider goes on trying" in text
     assert "over transport default" in text
@@ -84,9 +84,9 @@ def test_what_was_said_is_not_told_twice(superuser_client: Client) -> None:
     (send,) = doubtful(1, answer_text="connection lost")
     assert send.campaign is not None
     text = superuser_client.get(of(send.campaign)).content.decode()
-    assert "Connection lost (at dot)" in text
+    assert "Connection lost, after the whole message" in text
     assert "connection lost</td>" not in text
-    assert "(at dot): connection lost" not in text
+    assert "message: connection lost" not in text
 
 
 def test_a_transport_that_is_not_configured_here_is_called_so(superuser_client: Client) -> None:

@@ -297,7 +297,7 @@ def test_errors_in_a_row_pause_the_transport_for_everybody() -> None:
     assert brake.flush() == []
     found = TransportPause.objects.get()
     assert (found.alias, found.account, found.stage, found.code) == ("default", None, ERRORS, 500)
-    assert found.reason == "10 errors in a row: http: 500 oops"
+    assert found.reason == "10 errors in a row, at the provider: 500 oops"
     there = Brake()
     there.pauses.refresh()
     assert there.pauses.blocks("default", account.pk)

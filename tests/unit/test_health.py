@@ -119,7 +119,9 @@ def test_errors_in_a_row_pause_the_transport_here_at_once() -> None:
     after = (brake.urgent, brake.pauses.blocks("bulk", 1))
     assert (before, after) == ((False, False), (True, True))
     assert not brake.pauses.blocks("other", 1)
-    assert brake._broken["bulk"][0] == "10 errors in a row: dot: connection lost"
+    assert (
+        brake._broken["bulk"][0] == "10 errors in a row, after the whole message: connection lost"
+    )
 
 
 def test_what_is_neither_error_nor_acceptance_leaves_the_row_of_errors() -> None:

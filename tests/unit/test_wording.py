@@ -14,6 +14,8 @@ from sending.wording import (
     ODD,
     TOLD,
     UNCLASSIFIED,
+    WEBHOOK,
+    answer_words,
     doubt_words,
     is_misconfigured,
     kind_words,
@@ -25,6 +27,7 @@ from sending.wording import (
     refusal_words,
     remedy,
     share_words,
+    stage_words,
     trouble,
 )
 
@@ -159,6 +162,33 @@ def test_an_answer_that_says_nothing_is_one_that_came(
 def test_every_stage_has_words(stage: str) -> None:
     assert trouble(stage, None)
     assert remedy(stage, None).endswith(".")
+
+
+@pytest.mark.parametrize("stage", [*Stage, ERRORS, WEBHOOK])
+def test_every_stage_has_a_place_in_plain_words(stage: str) -> None:
+    assert len(stage_words(stage).split()) > 1
+    assert stage == ERRORS or stage not in stage_words(stage).split()
+
+
+@pytest.mark.parametrize(
+    ("stage", "code", "enhanced", "text", "told"),
+    [
+        ("rcpt", 550, "5.1.1", "no such user",
+         "at the recipient's address: \u201c550 5.1.1 no such user\u201d"),
+        # Nobody said that: it is what happened in place of an answer.
+        ("dot", None, "", "timed out: reading", "after the whole message: timed out: reading"),
+        ("webhook", None, "", "over quota", "told later by the provider: \u201cover quota\u201d"),
+        ("http", 429, "", "", "at the provider: \u201c429\u201d"),
+        ("rcpt", None, "", "", "at the recipient's address"),
+        ("", None, "", "timed out", "timed out"),
+        ("some_new_stage", None, "", "", "some new stage"),
+        ("", None, "", "", ""),
+    ],
+)  # fmt: skip
+def test_an_answer_says_where_it_came_and_quotes_what_was_said(
+    stage: str, code: int | None, enhanced: str, text: str, told: str
+) -> None:
+    assert answer_words(stage, code, enhanced, text) == told
 
 
 def test_a_guess_is_told_as_one() -> None:
