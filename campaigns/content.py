@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.utils import translation
-from django.utils.html import escape
-from django.utils.translation import gettext
 
 from . import body_formats, framing, markup_bounds
+from .footers import ADDRESS_FIELD, UNSUBSCRIBE_FIELD, address_lines, html_footer, text_footer
 from .layouts import LayoutError
 from .merge_tags import MergeTags
 from .models import Campaign, Content
@@ -32,8 +29,6 @@ TEXTS = (
     "body",
     "text_body",
 )
-UNSUBSCRIBE_FIELD = "unsubscribe_url"
-ADDRESS_FIELD = "account.postal_address"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 #: Neither PostgreSQL nor UTF-8 has them: NUL, and half of a character beyond the first 65,536.
 _NOT_TEXT = re.compile(r"[\x00\ud800-\udfff]")
@@ -287,7 +282,7 @@ def _html_with_footer(draft: Draft, tags: MergeTags, hidden: str, *, bulk: bool)
         raise _made_unfit(draft, tags, hidden, html, error) from error
     missing = _missing(draft, compiled) if bulk else frozenset()
     if missing:
-        html = body_formats.with_footer(html, _html_footer(missing))
+        html = body_formats.with_footer(html, html_footer(missing))
         _checked("body", html, html=True)
     return html
 
@@ -317,7 +312,7 @@ def _text(draft: Draft, html: str, *, bulk: bool) -> str:
     compiled = _checked(name, text, html=False)
     missing = _missing(draft, compiled) if bulk else frozenset()
     if missing:
-        text = text.rstrip() + _text_footer(missing)
+        text = text.rstrip() + text_footer(missing)
         _checked(name, text, html=False)
     return text
 
@@ -338,11 +333,6 @@ def _missing(draft: Draft, compiled: Compiled) -> frozenset[str]:
     if not typed and ADDRESS_FIELD not in compiled.fields:
         missing.add(ADDRESS_FIELD)
     return frozenset(missing)
-
-
-def address_lines(address: str) -> list[str]:
-    """The lines of a postal address that say something. Pure."""
-    return [line for line in map(str.strip, address.splitlines()) if line]
 
 
 def _text_of_html(html: str) -> str:
@@ -368,36 +358,3 @@ def _checked(name: str, source: str, *, html: bool) -> Compiled:
         return compile_template(source, html=html)
     except SandboxError as error:
         raise ContentError(name, f"This does not survive its format: {error.message}") from error
-
-
-def _footer_words() -> str:
-    # The installation's language, not that of whoever approves: the same draft compiles to the
-    # same content on every machine.
-    with translation.override(settings.LANGUAGE_CODE):
-        return gettext("Unsubscribe")
-
-
-def _html_footer(missing: frozenset[str]) -> str:
-    parts = []
-    if ADDRESS_FIELD in missing:
-        parts.append(
-            "{% if account.postal_address %}{{ account.postal_address|linebreaksbr }}{% endif %}"
-        )
-    if UNSUBSCRIBE_FIELD in missing:
-        parts.append(
-            f'<a href="{{{{ unsubscribe_url }}}}" style="color:#57606a">'
-            f"{escape(_footer_words())}</a>"
-        )
-    return (
-        '<div style="padding:24px 16px;text-align:center;font-family:Helvetica,Arial,sans-serif;'
-        f'font-size:12px;line-height:1.5;color:#57606a">{"<br>".join(parts)}</div>'
-    )
-
-
-def _text_footer(missing: frozenset[str]) -> str:
-    footer = "\n\n--------------------\n"
-    if ADDRESS_FIELD in missing:
-        footer += "{% if account.postal_address %}{{ account.postal_address }}\n{% endif %}"
-    if UNSUBSCRIBE_FIELD in missing:
-        footer += f"{_footer_words()}: {{{{ unsubscribe_url }}}}\n"
-    return footer

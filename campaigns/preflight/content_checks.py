@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..content import ADDRESS_FIELD, UNSUBSCRIBE_FIELD, address_lines
+from ..footers import ADDRESS_FIELD, UNSUBSCRIBE_FIELD, address_lines
 from ..sandbox import Compiled
 from .facts import Facts
 from .findings import Finding

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .cluster import DATABASE, PORT, USER, socket_directory
+from .cluster import DATABASE, USER
+from .sockets import PORT, socket_directory
 
 
 def database_settings(data: Path, *, name: str = DATABASE) -> dict[str, Any]:

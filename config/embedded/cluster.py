@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import shlex
 import shutil
 import signal
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,19 +24,17 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg import sql
 
-from . import binaries, identity, processes
+from . import binaries, identity, processes, sockets
 from .errors import EmbeddedError
+from .sockets import PORT, socket_directory
 
 USER = "sendonce"
 DATABASE = "sendonce"
-PORT = 5432
 
 #: Longest wait for a start (with crash recovery), an end, or another process that does either.
 PATIENCE_S = 180.0
 #: How long orphans of a killed server may take to notice before they are told.
 ORPHAN_PATIENCE_S = 10.0
-#: ``sun_path`` holds 108 bytes with its end mark on Linux, 104 elsewhere.
-SOCKET_PATH_LIMIT = 103
 #: How long a server in recovery may take before it is stopped all the same.
 RECOVERY_PATIENCE_S = 30.0
 #: How long an orderly end may take (its checkpoint writes everything) before it is cut short.
@@ -55,16 +51,6 @@ SETTINGS: Mapping[str, str] = {
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
 }
-
-
-def socket_directory(data: Path) -> Path:
-    """Where the server of ``data`` puts its socket: there, or, when the path does not fit into a
-    socket address, a private directory named after it. A comma separates hosts for libpq."""
-    socket = data / f".s.PGSQL.{PORT}"
-    if len(os.fsencode(socket)) <= SOCKET_PATH_LIMIT and "," not in str(data):
-        return data
-    digest = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"sendonce-{digest}"
 
 
 @dataclass(frozen=True)
@@ -263,7 +249,7 @@ class Cluster:
         self._outlive_orphans()
         self._remove_stale_pid_files()
         owner = identity.choose(self.data, tools.program("postgres"))
-        self._prepare_socket_directory(owner)
+        sockets.prepare(self.data, owner)
         self._rotate_log()
         outcome = owner.run(self.data, self._start_command(tools), timeout=PATIENCE_S)
         if outcome.status == 0 or self._server() is not None:
@@ -314,26 +300,14 @@ class Cluster:
         Called when no server of this directory runs. A file with a dead process stays: the
         server reads in it which shared memory must be free, and replaces it.
         """
-        sockets = socket_directory(self.data)
-        for file in (self.data / "postmaster.pid", sockets / f".s.PGSQL.{PORT}.lock"):
+        socket_lock = socket_directory(self.data) / f".s.PGSQL.{PORT}.lock"
+        for file in (self.data / "postmaster.pid", socket_lock):
             try:
                 pid = _first_pid(file.read_text(errors="replace").splitlines())
             except OSError:
                 continue
             if pid is None or processes.is_alive(pid):
                 file.unlink(missing_ok=True)
-
-    def _prepare_socket_directory(self, owner: identity.Identity) -> None:
-        directory = socket_directory(self.data)
-        if directory == self.data:
-            return
-        directory.mkdir(mode=0o700, exist_ok=True)
-        found = directory.lstat()
-        # Anybody may have made this name in the shared directory, and would hold our socket.
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), owner.uid}:
-            raise EmbeddedError(f"{directory} belongs to somebody else: remove it, or set TMPDIR.")
-        directory.chmod(0o700)
-        owner.own(directory)
 
     def _rotate_log(self) -> None:
         with contextlib.suppress(FileNotFoundError):

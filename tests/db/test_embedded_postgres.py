@@ -21,8 +21,9 @@ from pytest_django import DjangoDbBlocker
 
 from config import embedded
 from config.embedded import binaries, identity, processes
-from config.embedded.cluster import PORT, Cluster, socket_directory
+from config.embedded.cluster import Cluster
 from config.embedded.errors import EmbeddedError
+from config.embedded.sockets import PORT, socket_directory
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60

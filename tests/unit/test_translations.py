@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import Client, RequestFactory, override_settings
 from django.utils.translation.template import templatize
 
-from campaigns import content
+from campaigns import footers
 from subscribers.languages import language_for, language_of, spoken
 from tests.conftest import ROOT
 
@@ -190,4 +190,4 @@ def test_the_page_says_so(accepts: str, title: str) -> None:
 
 @override_settings(LANGUAGE_CODE="fr")
 def test_the_footer_of_a_campaign_is_translated_too() -> None:
-    assert content._footer_words() == "Se désabonner"
+    assert footers._footer_words() == "Se désabonner"
