@@ -27,9 +27,9 @@ from pytest_django import DjangoDbBlocker
 from config.embedded.cluster import Cluster
 from tests.dealing import dealt
 from tests.forks import Forks
+from tests.settings import MEMORY, RUN_PREFIX, VAR_DIR
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNS = ROOT / "var" / "tests"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -94,9 +94,15 @@ def _remove_run(run: Path) -> None:
 
 def _remove_abandoned_runs() -> None:
     """A run that was killed leaves its server behind, but not its lock."""
-    for alive in RUNS.glob("run-*/alive"):
+    for alive in (
+        *(VAR_DIR / "tests").glob(f"{RUN_PREFIX}*/alive"),
+        *MEMORY.glob(f"{RUN_PREFIX}*/alive"),
+    ):
         with contextlib.suppress(OSError):
-            descriptor = os.open(alive, os.O_RDWR)
+            # Others of the machine may have theirs beside ours.
+            if alive.parent.stat().st_uid != os.getuid():
+                continue
+            descriptor = os.open(alive, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove_run(alive.parent)
@@ -217,9 +223,15 @@ def manage(
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster of this test's own, not started: to be killed, stopped and started again."""
-    own = Cluster(tmp_path / "postgres")
+    home = tmp_path
+    if "TEST_CLUSTER" in os.environ:
+        home = Path(os.environ["TEST_CLUSTER"], f"own-{uuid.uuid4().hex[:12]}")
+        home.mkdir(mode=0o700)
+    own = Cluster(home / "postgres")
     yield own
     own.destroy()
+    if home != tmp_path:
+        shutil.rmtree(home)
 
 
 @pytest.fixture(scope="session")
