@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import os
 import shutil
@@ -78,6 +79,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(marker)
     if not _is_controller(config):
         items[:] = dealt(items, config.workerinput["workercount"])  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Django and all the tests stay to the end: no collection of garbage has to look at them. A
+    page leaves thousands of objects behind, and none has to be gone at once."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 _RUN_LOCK = pytest.StashKey[int]()
