@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,24 +34,37 @@ def too_narrow(page: Page) -> list[int]:
     return found
 
 
-# Not for the session: the loop that Playwright keeps running would be every later test's.
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def playwright_chromium(
+    django_db_setup: None,
+) -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """One for all tests of a worker, and Playwright's loop. It is left running in this thread;
+    outside of the browser's tests nobody sees that. It ends before the database, since pages may
+    hold connections of the live server open."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip(f"no Chromium on this machine (looked for {', '.join(NAMES)})")
-    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     with playwright.sync_playwright() as running:
-        # Playwright's loop lives in this thread, and Django would take that for async code.
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+        loop = asyncio.get_running_loop()
         browser = running.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        yield browser
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
-    if before is None:
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-    else:
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+@pytest.fixture(scope="module")
+def chromium(
+    playwright_chromium: tuple[Browser, asyncio.AbstractEventLoop],
+) -> Iterator[Browser]:
+    browser, loop = playwright_chromium
+    with pytest.MonkeyPatch.context() as patch:
+        # Django would take Playwright's loop for async code.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        asyncio._set_running_loop(loop)
+        yield browser
+        asyncio._set_running_loop(None)
 
 
 @pytest.fixture
