@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from .answers import Answer, Stage
+from .answers import Stage
 from .smtp_dialogue import Dialogue, SMTPFailure
 from .smtp_envelope import unstuffed, whole_lines
 from .smtp_transaction import END, MAIL, RCPT, Step, Transaction, end_of, mail_command
@@ -34,8 +34,7 @@ def by_chunk(
         wire.write(body[-2:], patience)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
-    yield
-    return _after_chunk(dialogue, left)
+    return (yield from _after_chunk(dialogue, left))
 
 
 def _after_early_replies(dialogue: Dialogue) -> tuple[Step, ...]:
@@ -59,7 +58,7 @@ def _after_early_replies(dialogue: Dialogue) -> tuple[Step, ...]:
     return left
 
 
-def _after_chunk(dialogue: Dialogue, steps: tuple[Step, ...]) -> Answer:
+def _after_chunk(dialogue: Dialogue, steps: tuple[Step, ...]) -> Transaction:
     """The replies that are left, after the write of the last bytes has begun. The first that
     refuses is the answer; what is lost or unreadable is doubt, unless the recipient was refused,
     or the sender and (as it must) the recipient with it: then nobody can have got it."""
@@ -68,7 +67,7 @@ def _after_chunk(dialogue: Dialogue, steps: tuple[Step, ...]) -> Answer:
     is_doubtful = True
     try:
         for step in steps:
-            reply = dialogue.wire.read_reply(max(0.0, end - time.monotonic()))
+            reply = yield from dialogue.heard(end - time.monotonic())
             if reply.code in step.wanted:
                 is_doubtful = True
                 continue
@@ -77,7 +76,7 @@ def _after_chunk(dialogue: Dialogue, steps: tuple[Step, ...]) -> Answer:
             refused, is_doubtful = refused or dialogue.failure(step.stage, reply), False
             if reply.code == 421:
                 raise dialogue.reset_after(refused)
-        reply = dialogue.wire.read_reply(max(0.0, end - time.monotonic()))
+        reply = yield from dialogue.heard(end - time.monotonic())
         if refused is None:
             return end_of(dialogue, reply)
         if reply.code < 400 and is_doubtful:

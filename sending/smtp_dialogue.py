@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import smtplib
+import time
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +12,8 @@ from .answers import Answer, Stage, answer
 from .smtp_wire import Reply, Wire, WireLost
 
 QUIT_PATIENCE = 2.0
+#: Seconds for the rest of a reply that has begun, however late it is.
+AT_LEAST = 0.1
 
 
 class SMTPFailure(smtplib.SMTPException):
@@ -72,6 +76,17 @@ class Dialogue:
     def reply(self) -> Reply:
         """The next reply, within the time for a command. Raises ``WireLost``."""
         return self.wire.read_reply(self.timeouts.command)
+
+    def heard(self, patience: float | None = None) -> Generator[None, None, Reply]:
+        """``reply``, within ``patience`` seconds from now; yields before each tick for which it
+        has to wait until the server begins. Raises ``WireLost``."""
+        wire = self.wire
+        deadline = time.monotonic() + (self.timeouts.command if patience is None else patience)
+        if not wire.has_words:
+            yield
+            while not wire.hears(deadline):
+                yield
+        return wire.read_reply(max(deadline - time.monotonic(), AT_LEAST))
 
     def begin(self) -> None:
         """Look, just before a message, whether the server has ended the session or said anything:

@@ -9,16 +9,16 @@ Back to back, the final dot and the envelope of the message after it leave in on
 body: one round trip a message instead of two, and two calls into the kernel instead of seven. How
 much of a write that fails was taken tells doubt from none.
 
-A transaction is a generator, which yields before it waits for the server: who has several sessions
-goes on with another one meanwhile. Its return value is the acceptance; ``brought_to_an_end`` takes
-it there at once.
+A transaction is a generator, which yields before it waits for the server, and again when a second
+has brought nothing: who has several sessions goes on with another one meanwhile. Its return value
+is the acceptance; ``brought_to_an_end`` takes it there at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Iterable
 from typing import NamedTuple, TypeAlias
 
 from .answers import Answer, Stage, answer
@@ -26,9 +26,10 @@ from .smtp_dialogue import Announced, Dialogue, SMTPFailure, SMTPRefusedLocally
 from .smtp_envelope import needs_utf8, wire_body
 from .smtp_wire import Reply, WireClosed, WireLost, WireTimedOut
 
-#: Yields when what comes next is a wait for the server. Raises ``SMTPFailure`` for every end that
-#: is no acceptance.
+#: Yields when what comes next is a wait for the server: for a tick (``smtp_wire.TICK``), and again
+#: before the next. Raises ``SMTPFailure`` for every end that is no acceptance.
 Transaction: TypeAlias = Generator[None, None, Answer]
+Waits: TypeAlias = Generator[None, None, None]
 
 FINAL_DOT = b".\r\n"
 _QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,200})|\bid=([\w.-]{1,200})", re.IGNORECASE)
@@ -81,27 +82,29 @@ def by_data(
     dialogue.begin()
     if "PIPELINING" in dialogue.features:
         _write_ahead(dialogue, f"{mail}\r\n{rcpt}\r\nDATA\r\n".encode())
-        yield
-        _heard_all(dialogue, dialogue.reply)
+        yield from _heard_all(dialogue)
     else:
-        _one_by_one(dialogue, mail, rcpt)
+        yield from _one_by_one(dialogue, mail, rcpt)
     stage = Stage.BODY
     try:
         _write_body(dialogue, body)
         stage = Stage.DOT
         dialogue.wire.write(FINAL_DOT, dialogue.timeouts.command)
-        yield
-        reply = dialogue.wire.read_reply(dialogue.timeouts.final)
+        reply = yield from dialogue.heard(dialogue.timeouts.final)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
     return end_of(dialogue, reply)
 
 
-def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> None:
+def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> Waits:
     for step, command in ((MAIL, mail), (RCPT, rcpt), (DATA, "DATA")):
         try:
             spoke = step is not MAIL and dialogue.wire.spoke_unasked()
-            reply = dialogue.unasked() if spoke else dialogue.command(command)
+            if spoke:
+                reply = dialogue.unasked()
+            else:
+                dialogue.wire.write(command.encode() + b"\r\n", dialogue.timeouts.command)
+                reply = yield from dialogue.heard()
             if step.is_unreadable(reply):
                 raise WireLost(f"unreadable reply: {reply.code} to DATA")
         except WireLost as lost:
@@ -118,9 +121,10 @@ def _write_ahead(dialogue: Dialogue, lines: bytes) -> None:
         raise dialogue.lost(Stage.MAIL, lost) from lost
 
 
-def _heard_all(dialogue: Dialogue, next_reply: Callable[[], Reply]) -> None:
-    """The replies to MAIL, RCPT and DATA, each for its own step. The first that refuses is the
-    answer: whatever follows it refuses for that reason, or (DATA) has to be ended empty.
+def _heard_all(dialogue: Dialogue, known: Iterable[Reply] = ()) -> Waits:
+    """The replies to MAIL, RCPT and DATA, each for its own step; those that are ``known`` were
+    heard before. The first that refuses is the answer: whatever follows it refuses for that
+    reason, or (DATA) has to be ended empty.
 
     Where a reply can't be its step's, somebody said one too many, and whose the refusal before it
     was nobody knows: nothing was attempted then, by which nobody's address is judged.
@@ -128,9 +132,10 @@ def _heard_all(dialogue: Dialogue, next_reply: Callable[[], Reply]) -> None:
     refused: SMTPFailure | None = None
     taken: list[Step] = []
     step = MAIL
+    replies = iter(known)
     try:
         for step in (MAIL, RCPT, DATA):
-            reply = next_reply()
+            reply = next(replies, None) or (yield from dialogue.heard())
             if not step.fits(reply, refused is None):
                 said = f"unreadable reply: {reply.code} to {step.stage.upper()}"
                 if refused is not None:
@@ -206,12 +211,11 @@ def back_to_back(
     announced = dialogue.announced
     if announced is not None and announced.message == message:
         dialogue.announced = None
-        _heard_all(dialogue, iter(announced.replies).__next__)
+        yield from _heard_all(dialogue, announced.replies)
     else:
         dialogue.begin()
         _write_ahead(dialogue, _envelope(dialogue, *message))
-        yield
-        _heard_all(dialogue, dialogue.reply)
+        yield from _heard_all(dialogue)
     ahead = b""
     if following is not None:
         with contextlib.suppress(SMTPRefusedLocally):  # which it will be told in its own turn
@@ -228,11 +232,10 @@ def back_to_back(
                 raise _refused_early(dialogue, _last_words(dialogue), lost) from lost
             is_whole = False  # nobody answers half an envelope
         stage = Stage.DOT
-        yield
-        reply = wire.read_reply(dialogue.timeouts.final)
+        reply = yield from dialogue.heard(dialogue.timeouts.final)
         replies = None
         if ahead and is_whole and reply.code != 421 and not 300 <= reply.code < 400:
-            replies = _heard_ahead(dialogue)
+            replies = yield from _heard_ahead(dialogue)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
     if not ahead and is_whole:
@@ -244,7 +247,7 @@ def back_to_back(
     return _told(dialogue, reply)
 
 
-def _heard_ahead(dialogue: Dialogue) -> tuple[Reply, ...] | None:
+def _heard_ahead(dialogue: Dialogue) -> Generator[None, None, tuple[Reply, ...] | None]:
     """The replies to the next envelope, which fit; None when the server hung up instead.
 
     Raises ``WireLost`` when they do not fit, or time is up."""
@@ -252,7 +255,7 @@ def _heard_ahead(dialogue: Dialogue) -> tuple[Reply, ...] | None:
     in_step = True
     for step in (MAIL, RCPT, DATA):
         try:
-            reply = dialogue.reply()
+            reply = yield from dialogue.heard()
         except WireTimedOut:
             dialogue.is_unanswered = not replies
             raise

@@ -26,7 +26,9 @@ REPLY_LIMIT = 1 << 20
 KEEP_LINES = 64
 #: Seconds after which a call that waits looks at the clock. With one tick for all deadlines the
 #: timer of the socket need not be set for each; only the last part of a deadline is shorter.
-TICK = 5.0
+TICK = 1.0
+#: Seconds for a last look when a deadline has passed meanwhile: what has come counts.
+_LAST_LOOK = 0.05
 _CHUNK = 65536
 _SHORTEST = 0.0001  # for the kernel 0 means for ever
 _MORE = getattr(socket, "MSG_MORE", 0)  # Linux
@@ -186,6 +188,22 @@ class Wire:
                 return Reply(found, tuple(lines))
             line = self._read_line(deadline)
 
+    @property
+    def has_words(self) -> bool:
+        """Whether something was received that is not read yet."""
+        return self._at < len(self._buffer)
+
+    def hears(self, deadline: float) -> bool:
+        """Whether the server says anything; waits for a tick at most. After ``deadline``
+        (``time.monotonic``) it looks once. Raises ``WireLost`` at the end of the connection, and
+        when time is up."""
+        now = time.monotonic()
+        if self.has_words or self._receive(max(deadline, now + _LAST_LOOK)):
+            return True
+        if now >= deadline:
+            raise WireTimedOut("timed out")
+        return False
+
     def spoke_unasked(self) -> bool:
         """Whether the server has said something (or closed) though nothing was asked.
 
@@ -256,21 +274,25 @@ class Wire:
 
     def _fill(self, deadline: float) -> None:
         """Receive more, behind what was not read yet."""
+        while not self._receive(deadline):
+            pass
+
+    def _receive(self, deadline: float) -> bool:
+        """The same, but False when a tick is over first."""
         sock = self._open_socket()
         if self._ended:
             raise self._lost(None)
-        while True:
-            self._wait_until(deadline)
-            try:
-                data = sock.recv(_CHUNK)
-            except (BlockingIOError, TimeoutError):
-                continue  # a tick is over
-            except (OSError, ValueError) as error:
-                raise self._lost(error) from error
-            if not data:
-                raise self._lost(None)
-            self._buffer, self._at = self._buffer[self._at :] + data, 0
-            return
+        self._wait_until(deadline)
+        try:
+            data = sock.recv(_CHUNK)
+        except (BlockingIOError, TimeoutError):
+            return False
+        except (OSError, ValueError) as error:
+            raise self._lost(error) from error
+        if not data:
+            raise self._lost(None)
+        self._buffer, self._at = self._buffer[self._at :] + data, 0
+        return True
 
     def _wait_until(self, deadline: float) -> None:
         """The next call into the kernel waits for a tick at most, and not beyond ``deadline``

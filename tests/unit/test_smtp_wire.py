@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sending import smtp_wire
-from sending.smtp_wire import Wire, WireLost
+from sending.smtp_wire import Wire, WireLost, WireTimedOut
 
 from .scripted_smtp import Peer
 from .smtp_relay import make_certificate
@@ -71,7 +71,10 @@ def test_silence_ends_with_its_deadline_whatever_was_waited_for_before(
     thread.join()
 
 
-def test_a_deadline_shorter_than_a_tick_does_not_wait_for_it(ends: Pair) -> None:
+def test_a_deadline_shorter_than_a_tick_does_not_wait_for_it(
+    ends: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp_wire, "TICK", 10.0)
     wire, server = ends
     server.sendall(b"250 soon\r\n")
     assert wire.read_reply(10).code == 250
@@ -120,6 +123,18 @@ def test_a_time_that_is_up_is_up_also_when_nothing_was_waited_for(ends: Pair) ->
         wire.read_reply(0)
     with pytest.raises(WireLost, match="timed out"):
         wire.write(b"x", 0)
+
+
+@pytest.mark.usefixtures("short_tick")
+def test_what_has_come_counts_though_time_is_up_and_silence_does_not(ends: Pair) -> None:
+    wire, server = ends
+    assert wire.hears(time.monotonic() + 10) is False, "a tick is over"
+    server.sendall(b"250 ok\r\n")
+    passed = time.monotonic() - 1
+    assert wire.hears(passed)
+    assert wire.read_reply(10).code == 250
+    with pytest.raises(WireTimedOut):
+        wire.hears(passed)
 
 
 REPLIES = b"250-one\r\n250 two\r\n354 go\r\n421\r\n250 \xff\r\n"
