@@ -99,12 +99,12 @@ class LaneSessions:
             extra={"event": "session_refused", "transport": alias, "code": said.code},
         )
 
-    def is_open(self, alias: str, messages: int = 1) -> bool:
-        """Whether ``open`` has nothing to do."""
+    def is_open(self, alias: str, messages: int) -> bool:
+        """Whether ``open`` of it would have nothing to open, which may take long."""
         sessions = self._sessions.get(alias)
         if sessions is None:
             return False
-        wanted = min(self._most(alias), max(messages, 1))
+        wanted = max(1, min(self._most(alias), messages))
         return len(sessions) >= wanted and all(session.is_open for session in sessions[:wanted])
 
     def begin(self, alias: str) -> None:

@@ -8,7 +8,9 @@ same lot, so that no more is in doubt after a crash.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from . import clock
@@ -69,16 +71,24 @@ class Trip:
     #: No message of it is started any more.
     is_over: bool = False
     #: What speaks against the relay, for all accounts (None) or for one.
-    down: list[tuple[int | None, Answer]] = field(default_factory=list)
+    down: dict[int | None, Answer] = field(default_factory=dict)
 
-    def next_row(self, track: Track | None = None) -> Claimed | None:
+    def next_row(self, track: Track) -> Claimed | None:
         """Who is next in this track: whom it was promised to, else the first who has no promise
         of another."""
-        if track is not None and track.promised is not None:
-            return track.promised
-        promised = [other.promised for other in self.free]
-        promised += [other.promised for other, _, _ in self.under_way]
-        return next((row for row in self.lot.unstarted if row not in promised), None)
+        return track.promised or next(self._unpromised(), None)
+
+    def promised_next(self) -> Claimed | None:
+        """To whom the track that starts now can promise its next message: nobody for whom another
+        has nothing to do."""
+        idle = sum(track.promised is None for track in self.free)
+        following = [*islice(self._unpromised(), idle + 1)]
+        return following[0] if len(following) > idle else None
+
+    def _unpromised(self) -> Iterator[Claimed]:
+        promised = {track.promised for track in self.free}
+        promised.update(track.promised for track, _, _ in self.under_way)
+        return (row for row in self.lot.unstarted if row not in promised)
 
     def next_start(self) -> tuple[Track, Claimed] | None:
         """What can be started now, in the track that is free for the longest time."""
@@ -118,6 +128,19 @@ class OnWire:
             free=deque(map(Track, abreast)),
             told=first,
         )
+        try:
+            self._send_started(trip)
+        except BaseException:
+            # In the midst of their messages nobody can so much as take leave of the relay.
+            for session in abreast:
+                session.abort()
+            raise
+        self._tell_taken(trip)
+        self.size.observe(clock.now() - first, trip.done)
+        for account_id, said in trip.down.items():
+            self.relay_down(over.alias, account_id, said)
+
+    def _send_started(self, trip: Trip) -> None:
         while True:
             start = trip.next_start()
             if start is not None:
@@ -125,11 +148,7 @@ class OnWire:
             elif trip.under_way:
                 self._go_on(trip, *trip.under_way.popleft())
             else:
-                break
-        self._tell_taken(trip)
-        self.size.observe(clock.now() - first, trip.done)
-        for account_id, said in trip.down:
-            self.relay_down(over.alias, account_id, said)
+                return
 
     # --- one message -------------------------------------------------------------------------
 
@@ -156,7 +175,9 @@ class OnWire:
         with self.hand.lock:
             lot.unstarted.remove(row)
             lot.on_wire[row.id] = row
-        track.promised = trip.next_row() if lot.permitted_at is None else None
+        track.promised = None
+        if track.session.announces and lot.permitted_at is None:
+            track.promised = trip.promised_next()
         following = trip.messages[track.promised.id] if track.promised is not None else None
         transaction = track.session.transaction(trip.messages[row.id], following)
         self._go_on(trip, track, row, transaction)
@@ -170,10 +191,11 @@ class OnWire:
         except NotOpen as ended:
             self._take_back(trip, row)
             track.promised = None
-            trip.free.append(track)
             if track.is_new:
                 # It greets and goes away: to open one after another would only be a flood.
-                self._give_up(trip, track, ended.answer)
+                self._do_without(trip, ended.answer)
+            else:
+                trip.free.append(track)
             return
         except TransportFailure as failure:
             said = failure.answer
@@ -192,7 +214,7 @@ class OnWire:
             # Only a refusal of its sender address is this account's alone.
             its_own = verdict.reason == Reason.SENDER_REFUSED
             about_all = unnamed_answer(said, row.email)
-            trip.down.append((row.account_id if its_own else None, about_all))
+            trip.down.setdefault(row.account_id if its_own else None, about_all)
             trip.is_over = True
             return
         with self.hand.lock:
@@ -222,22 +244,28 @@ class OnWire:
     # --- sessions that end -------------------------------------------------------------------
 
     def _open_again(self, trip: Trip) -> None:
-        """Open what is closed, while nothing is under way."""
-        for track in [track for track in trip.free if not track.session.seems_open]:
+        """Open what is closed, as far as there are messages for it, while nothing is under way.
+        After one that is refused no other is tried: each might take as long."""
+        closed = [track for track in trip.free if not track.session.seems_open]
+        wanted = len(trip.lot.unstarted) - (len(trip.free) - len(closed))
+        for track in closed:
+            track.promised = None
+            trip.free.remove(track)
+        for track in closed[: max(wanted, 1)]:
             try:
                 track.session.open()
             except TransportFailure as failure:
-                self._give_up(trip, track, failure.answer)
-            else:
-                track.is_new = True
+                self._do_without(trip, failure.answer)
+                return
+            track.is_new = True
+            trip.free.append(track)
 
-    def _give_up(self, trip: Trip, track: Track, said: Answer) -> None:
-        """Do without this one; the last one speaks for the relay."""
-        if len(trip.free) + len(trip.under_way) > 1:
-            trip.free.remove(track)
+    def _do_without(self, trip: Trip, said: Answer) -> None:
+        """A session is given up; the last one speaks for the relay."""
+        if trip.free or trip.under_way:
             self.sessions.fewer(trip.over.alias, said)
         else:
-            trip.down.append((None, said))
+            trip.down.setdefault(None, said)
             trip.is_over = True
 
     # --- what others hear --------------------------------------------------------------------

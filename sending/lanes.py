@@ -299,7 +299,9 @@ class Lane(threading.Thread):
             return None
         try:
             over = self.sessions.road(alias)
-            if not self.sessions.open(alias, len(rows)):
+            # Messages that need permits go one at a time.
+            is_limited = self.shared.sessions > 1 and self.shared.limits.concerns(alias, rows)
+            if not self.sessions.open(alias, 1 if is_limited else len(rows)):
                 self.hand.give_back(rows)
                 self.shared.pauses.hold(alias)
                 return None

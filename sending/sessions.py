@@ -72,13 +72,18 @@ class Session(Protocol):
         """The same as far as is known without asking: ``transaction`` looks itself, and
         raises ``NotOpen``."""
 
+    @property
+    def announces(self) -> bool:
+        """Whether ``transaction`` makes use of ``following``."""
+
     def open(self) -> None:
         """Connect and authenticate. Raises ``TransportFailure``."""
 
     def transaction(self, message: Any, following: Any = None) -> Transaction:
         """Hand one message to its one recipient; the acceptance. Raises ``TransportFailure`` for
         every other end, and nothing else. A generator that yields where it would wait for the
-        relay; one at a time, and to its end unless the session is aborted.
+        relay, and again when a second has brought nothing; one at a time, and to its end unless
+        the session is aborted.
 
         ``following``: the message that comes after it. Part of its envelope may be on its way
         then: whatever else is sent next may have to wait for another session."""
@@ -105,7 +110,11 @@ class SMTPSession:
 
     @property
     def seems_open(self) -> bool:
-        return self._backend.is_open
+        return self._backend.is_open and not self._backend.is_used_up
+
+    @property
+    def announces(self) -> bool:
+        return self._backend.announces
 
     def open(self) -> None:
         try:
@@ -147,6 +156,7 @@ class BackendSession:
     """Any other Django backend: one message a call, its exceptions read cautiously."""
 
     takes_bytes = False
+    announces = False
 
     def __init__(self, backend: Any, provider: Provider = UNKNOWN) -> None:
         self._backend = backend

@@ -153,6 +153,12 @@ class EmailBackend(BaseEmailBackend):
         return self._session is not None and self._session.is_open
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether the session has had its ``messages_per_connection``."""
+        session = self._session
+        return session is not None and session.delivered >= self.messages_per_connection
+
+    @property
     def is_ready(self) -> bool:
         """Whether the next message can start on the open session at once: it is not used up,
         and the server has neither closed it nor said anything meanwhile."""
@@ -161,9 +167,14 @@ class EmailBackend(BaseEmailBackend):
             session is not None
             and session.is_open
             and session.announced is None
-            and session.delivered < self.messages_per_connection
+            and not self.is_used_up
             and not session.wire.spoke_unasked()
         )
+
+    @property
+    def announces(self) -> bool:
+        """Whether the ``following`` message is of any consequence on the open session."""
+        return self._session is not None and self._session.announces
 
     def open(self) -> bool | None:
         """Connect and authenticate unless that is done; whether a new connection was needed.
@@ -283,7 +294,7 @@ class EmailBackend(BaseEmailBackend):
         if not is_stuffed:
             sender, bare = _checked(envelope_from, recipient, data)
         session = self._session
-        if session is not None and session.delivered >= self.messages_per_connection:
+        if session is not None and self.is_used_up:
             session.quit()
         if session is None or not session.is_open:
             if not reconnect:

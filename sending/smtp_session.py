@@ -129,6 +129,11 @@ class Session(Dialogue):
             return self.command("*")
         return self.command(_b64(user + b" " + digest.encode()))
 
+    @property
+    def announces(self) -> bool:
+        """Whether the envelope of the ``following`` message goes with the end of the one before."""
+        return self.back_to_back and "PIPELINING" in self.features
+
     # -- one message -----------------------------------------------------------------------
 
     def transaction(
@@ -149,7 +154,7 @@ class Session(Dialogue):
         8BITMIME, as Django does.
         """
         features = self.features
-        if self.back_to_back and is_stuffed and "PIPELINING" in features:
+        if is_stuffed and self.announces:
             steps = back_to_back(self, sender, recipient, data, following)
         elif self.chunking and "CHUNKING" in features and "PIPELINING" in features:
             steps = by_chunk(self, sender, recipient, data, is_stuffed=is_stuffed)

@@ -97,7 +97,7 @@ def test_a_lot_goes_back_to_back_and_the_last_announces_nothing(
     assert watch.announced == [*emails[1:], None]
     assert recipients(relay) == emails
     assert [status_of(send) for send in sends] == ["sent"] * 4
-    assert lane.sessions.is_open("default"), "the next lot goes on with it"
+    assert lane.sessions.is_open("default", 1), "the next lot goes on with it"
     assert_has_nothing(lane)
 
 
