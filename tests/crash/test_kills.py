@@ -23,18 +23,21 @@ BACK_TO_BACK = ("body:before_dot", "body:after_dot", "reply:read")
 
 
 @pytest.mark.parametrize(
-    ("point", "query"),
-    [(point, "") for point in POINTS] + [(point, "?back_to_back=true") for point in BACK_TO_BACK],
+    ("point", "query", "sessions"),
+    [(point, "", 1) for point in POINTS]
+    + [(point, "?back_to_back=true", 1) for point in BACK_TO_BACK]
+    + [(point, "?back_to_back=true", 3) for point in BACK_TO_BACK]
+    + [(point, "", 3) for point in ("hand_over:after_commit", *BACK_TO_BACK)],
 )
 def test_killed_at_a_point(
-    point: str, query: str, sink: Callable[..., Sink], senders: Senders
+    point: str, query: str, sessions: int, sink: Callable[..., Sink], senders: Senders
 ) -> None:
     # The next hand-over writes what was accepted; a lot with a refusal is settled by itself. (19 of
     # these 90 people are refused: one more, and the brake pauses a campaign that takes long.)
     relay = sink(*(("--refuse", "20") if point.startswith("settle") else ()))
     campaign = make_campaign(addresses(90))
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}{query}"}
-    options = ("--lanes", str(LANES), "--lot", str(LOT))
+    options = ("--lanes", str(LANES), "--lot", str(LOT), "--sessions", str(sessions))
     for count in (1, 4):
         victim = senders.start_killable(point, count, *options, **mail)
         assert victim.wait(60) == -signal.SIGKILL, senders.log.read_text()
@@ -49,13 +52,16 @@ def test_killed_at_a_point(
 
 
 @pytest.mark.parametrize(
-    ("processes", "kills", "pace", "query"),
+    ("processes", "kills", "pace", "query", "sessions"),
     [
-        (2, 8, ("--delay", "0.004"), ""),
+        (2, 8, ("--delay", "0.004"), "", 1),
         # Far away, half a lot is handed over while the other is under way.
-        (4, 8, ("--latency", "0.03"), ""),
+        (4, 8, ("--latency", "0.03"), "", 1),
         # And here each message ends with the envelope of the next.
-        (2, 4, ("--latency", "0.01"), "?back_to_back=true"),
+        (2, 4, ("--latency", "0.01"), "?back_to_back=true", 1),
+        # In each lane several are under way at once.
+        (2, 6, ("--delay", "0.01"), "", 3),
+        (2, 4, ("--latency", "0.03"), "?back_to_back=true", 3),
     ],
 )
 def test_killed_at_random(
@@ -63,6 +69,7 @@ def test_killed_at_random(
     kills: int,
     pace: tuple[str, str],
     query: str,
+    sessions: int,
     sink: Callable[..., Sink],
     senders: Senders,
 ) -> None:
@@ -70,7 +77,7 @@ def test_killed_at_random(
     people = 600
     campaign = make_campaign(addresses(people))
     mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}{query}"}
-    options = ("--lanes", str(LANES), "--lot", str(LOT))
+    options = ("--lanes", str(LANES), "--lot", str(LOT), "--sessions", str(sessions))
     dice = random.Random(_seed())
     running = [senders.start(*options, **mail) for _ in range(processes)]
     for _ in range(kills):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+import pytest
 from django.utils import timezone
 
 from campaigns import lifecycle
@@ -22,13 +23,15 @@ PEOPLE = 400
 LEAK = 0.3
 
 
+@pytest.mark.parametrize("sessions", ["1", "3"])
 def test_opt_outs_take_effect_before_the_next_hand_over(
-    sink: Callable[..., Sink], senders: Senders
+    sessions: str, sink: Callable[..., Sink], senders: Senders
 ) -> None:
     # So slow that most of them are still to come, however long the opt-outs take.
-    relay = sink("--delay", "0.1")
+    relay = sink("--delay", "0.1" if sessions == "1" else "0.3")
+    options = ("--lanes", "4", "--sessions", sessions)
     campaign = make_campaign(addresses(PEOPLE))
-    process = senders.start("--lanes", "4", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
+    process = senders.start(*options, EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
     relay.wait_for(60)
     committed: dict[str, datetime] = {}
     people = list(Subscriber.objects.order_by("-id")[:150])  # the ones that come last
@@ -41,7 +44,7 @@ def test_opt_outs_take_effect_before_the_next_hand_over(
             Membership.objects.filter(subscriber=person).update(left_at=timezone.now())
         committed[person.email] = database_time()
     relay_log = senders.log
-    senders.drain("--lanes", "4", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
+    senders.drain(*options, EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
     process.terminate()
     assert process.wait(60) == 0, relay_log.read_text()
     counts = check(campaign, relay.accepted(), doubt_at_most=0, people=PEOPLE)
