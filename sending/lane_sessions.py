@@ -60,7 +60,7 @@ class LaneSessions:
             sessions = self._sessions[alias] = [self.road(alias).session()]
         if not self._open(alias, sessions[0]):
             return False
-        for number in range(1, min(self._most(alias), messages)):
+        for number in range(1, min(self.most(alias), messages)):
             if number == len(sessions):
                 sessions.append(self.road(alias).session())
             try:
@@ -83,7 +83,7 @@ class LaneSessions:
             doors.leave(alias)
         return True
 
-    def _most(self, alias: str) -> int:
+    def most(self, alias: str) -> int:
         """How many sessions of it the lane may have open now."""
         road = self.road(alias)
         is_alone = clock.now() < self._fewer_until.get(alias, 0.0)
@@ -104,7 +104,7 @@ class LaneSessions:
         sessions = self._sessions.get(alias)
         if sessions is None:
             return False
-        wanted = max(1, min(self._most(alias), messages))
+        wanted = max(1, min(self.most(alias), messages))
         return len(sessions) >= wanted and all(session.is_open for session in sessions[:wanted])
 
     def begin(self, alias: str) -> None:

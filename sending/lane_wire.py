@@ -7,6 +7,7 @@ same lot, so that no more is in doubt after a crash.
 
 from __future__ import annotations
 
+import select
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from .lot import Lot, LotSize
 from .outcomes import Answer, Outcome, Reason, Verdict
 from .queue import Claimed
 from .settle import decide
+from .smtp_wire import TICK
 from .transports import NotOpen, Session, Transport, TransportFailure
 
 if TYPE_CHECKING:
@@ -62,8 +64,10 @@ class Trip:
     handed_at: float
     replay_wait: float
     free: deque[Track]
-    #: In order of their last step.
+    #: In order of their last step, but those first from which something was heard.
     under_way: deque[tuple[Track, Claimed, Transaction]] = field(default_factory=deque)
+    #: How many those are.
+    heard: int = 0
     #: Accepted, and not told to the brake and the limits yet; since when (``sending.clock``).
     taken: list[Claimed] = field(default_factory=list)
     told: float = 0.0
@@ -89,6 +93,27 @@ class Trip:
         promised = {track.promised for track in self.free}
         promised.update(track.promised for track, _, _ in self.under_way)
         return (row for row in self.lot.unstarted if row not in promised)
+
+    def next_step(self) -> tuple[Track, Claimed, Transaction]:
+        """Which of those under way goes on: where the relay has said something, or else, after a
+        tick, the one that had its last step the longest time ago."""
+        if not self.heard and len(self.under_way) > 1:
+            self._listen()
+        self.heard = max(0, self.heard - 1)
+        return self.under_way.popleft()
+
+    def _listen(self) -> None:
+        waiting = [(way[0].session.fileno(), way) for way in self.under_way]
+        look = select.poll()
+        for number, _ in waiting:
+            if number >= 0:
+                look.register(number, select.POLLIN)
+        told = {number for number, _ in look.poll(TICK * 1000)}
+        first = [way for number, way in waiting if number in told or number < 0]
+        self.heard = len(first)
+        if 0 < self.heard < len(waiting):
+            first += [way for way in self.under_way if way not in first]
+            self.under_way = deque(first)
 
     def next_start(self) -> tuple[Track, Claimed] | None:
         """What can be started now, in the track that is free for the longest time."""
@@ -136,7 +161,8 @@ class OnWire:
                 session.abort()
             raise
         self._tell_taken(trip)
-        self.size.observe(clock.now() - first, trip.done)
+        most = max(len(abreast), self.sessions.most(over.alias) if lot.permitted_at is None else 1)
+        self.size.observe(clock.now() - first, trip.done, most)
         for account_id, said in trip.down.items():
             self.relay_down(over.alias, account_id, said)
 
@@ -146,7 +172,7 @@ class OnWire:
             if start is not None:
                 self._start(trip, *start)
             elif trip.under_way:
-                self._go_on(trip, *trip.under_way.popleft())
+                self._go_on(trip, *trip.next_step())
             else:
                 return
 
@@ -167,7 +193,7 @@ class OnWire:
             # Used up, or closed by the relay. To open another may take long: what is under way
             # is heard before, and the clock is asked again before the message starts.
             if trip.under_way:
-                self._go_on(trip, *trip.under_way.popleft())
+                self._go_on(trip, *trip.next_step())
             else:
                 self._open_again(trip)
             return

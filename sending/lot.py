@@ -33,9 +33,13 @@ class LotSize:
     limit: int
     size: int = 1
     seconds_each: float | None = None
+    #: In how many sessions messages can be under way at once: so many take no longer than one.
+    abreast: int = 1
 
-    def observe(self, seconds: float, messages: int) -> None:
-        """A lot of ``messages`` took ``seconds`` on the network."""
+    def observe(self, seconds: float, messages: int, abreast: int = 1) -> None:
+        """A lot of ``messages`` took ``seconds`` on the network; ``abreast`` sessions can be had
+        there."""
+        self.abreast = abreast
         if messages <= 0:
             return
         each = max(seconds / messages, 1e-6)
@@ -43,13 +47,14 @@ class LotSize:
             self.seconds_each = each  # first look, or the relay has become slow: believe it now
         else:
             self.seconds_each += _WEIGHT * (each - self.seconds_each)
-        fits = int(TARGET_SECONDS / self.seconds_each)
+        fits = max(abreast, int(TARGET_SECONDS / self.seconds_each))
         self.size = max(1, min(self.limit, fits, self.size * 2))
 
     @property
     def goes_ahead(self) -> bool:
-        """Whether a lot is handed over in halves."""
-        return self.size > 1 and self.seconds_each is not None and self.seconds_each >= FAR
+        """Whether a lot is handed over in halves, of which each has a message for all sessions."""
+        is_enough = self.size >= 2 * self.abreast
+        return is_enough and self.seconds_each is not None and self.seconds_each >= FAR
 
     @property
     def portion(self) -> int:

@@ -76,6 +76,9 @@ class Session(Protocol):
     def announces(self) -> bool:
         """Whether ``transaction`` makes use of ``following``."""
 
+    def fileno(self) -> int:
+        """The socket that a transaction waits for when it yields; -1 where there is none."""
+
     def open(self) -> None:
         """Connect and authenticate. Raises ``TransportFailure``."""
 
@@ -115,6 +118,9 @@ class SMTPSession:
     @property
     def announces(self) -> bool:
         return self._backend.announces
+
+    def fileno(self) -> int:
+        return self._backend.fileno()
 
     def open(self) -> None:
         try:
@@ -196,6 +202,9 @@ class BackendSession:
     def transaction(self, message: Any, following: Any = None) -> Transaction:
         yield from ()  # its backend waits by itself
         return self._sent(message)
+
+    def fileno(self) -> int:
+        return -1
 
     def _sent(self, message: Any) -> Answer:
         if self._aborted:

@@ -171,6 +171,10 @@ class EmailBackend(BaseEmailBackend):
             and not session.wire.spoke_unasked()
         )
 
+    def fileno(self) -> int:
+        """Of the open connection; -1 where there is none."""
+        return self._session.wire.fileno() if self._session is not None else -1
+
     @property
     def announces(self) -> bool:
         """Whether the ``following`` message is of any consequence on the open session."""

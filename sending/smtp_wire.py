@@ -188,6 +188,10 @@ class Wire:
                 return Reply(found, tuple(lines))
             line = self._read_line(deadline)
 
+    def fileno(self) -> int:
+        """Of the connection; -1 where there is none."""
+        return self._sock.fileno() if self._sock is not None else -1
+
     @property
     def has_words(self) -> bool:
         """Whether something was received that is not read yet."""

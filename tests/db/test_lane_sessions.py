@@ -4,6 +4,7 @@ answer."""
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from campaigns.models import Campaign
-from sending import clock, lane_sessions
+from sending import clock, lane_sessions, smtp_wire
 from sending.lanes import Lane
 from sending.models import Send, TransportPause
 from sending.sessions import SMTPSession
@@ -211,6 +212,42 @@ def test_a_further_connection_that_is_refused_costs_nothing(
 
 
 # --- a relay that hesitates ------------------------------------------------------------------
+
+
+@announcing
+def test_who_is_heard_first_goes_on_first(
+    lane: Lane,
+    relay: Relay,
+    gathering: Gathering,
+    sends: list[Send],
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first is answered when the end of another has come, whose recipient was taken late."""
+    monkeypatch.setattr(smtp_wire, "TICK", 30.0)
+    gathering.size = 1
+    # The last of those that start at once: back to back there is one announced behind each.
+    late = str(sends[4 if way == "back to back" else 2].email)
+    waits, ended = threading.Event(), threading.Event()
+
+    def at_rcpt(recipient: str) -> str:
+        if recipient == late:
+            waits.wait(10)
+            time.sleep(0.5)  # so that the lane has turned to the others
+        return OK
+
+    def at_dot(recipient: str) -> str | None:
+        if recipient == sends[0].email:
+            waits.set()
+            gathering.missed = not ended.wait(10)
+        elif recipient == late:
+            ended.set()
+        return gathering(recipient)
+
+    relay.at_rcpt, relay.at_dot = at_rcpt, at_dot
+    assert lane.step(timeout=0)
+    assert not gathering.missed
+    assert_each_once(relay, sends)
 
 
 @announcing

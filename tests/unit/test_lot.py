@@ -49,6 +49,35 @@ def test_a_lot_that_takes_long_is_handed_over_in_halves(
     assert lot.size >= 2 * portion or not lot.goes_ahead
 
 
+@pytest.mark.parametrize(
+    ("each", "size", "portion"),
+    [(0.001, 20, 20), (0.2, 14, 7), (0.9, 3, 3), (5.0, 3, 3), (600, 3, 3)],
+)
+def test_a_slow_relay_gets_a_message_in_each_session(each: float, size: int, portion: int) -> None:
+    """So many take no longer than one. A half of a lot is never too small for that."""
+    lot = LotSize(20)
+    for _ in range(40):
+        at_once = min(3, lot.portion)
+        lot.observe(lot.portion * each / at_once, lot.portion, 3)
+    assert (lot.size, lot.portion) == (size, portion)
+
+
+def test_sessions_make_no_lot_greater_than_the_limit() -> None:
+    lot = LotSize(2)
+    for _ in range(5):
+        lot.observe(5.0, 2, 3)
+    assert lot.size == 2
+
+
+def test_where_there_are_fewer_sessions_than_before_fewer_are_handed_over() -> None:
+    lot = LotSize(20)
+    for _ in range(5):
+        lot.observe(5.0, 3, 3)
+    assert lot.size == 3
+    lot.observe(15.0, 3, 1)
+    assert lot.size == 1
+
+
 def test_a_relay_that_becomes_slow_is_believed_at_once() -> None:
     lot = LotSize(20)
     for _ in range(8):
