@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=command_line.count, default=1, help="of each lane")
     parser.add_argument(
         "--also",
-        default=f"--processes {machine.cores() + 1} --lanes 1 --lot 400 --sessions 3",
+        default=f"--processes {machine.cores() + 1} --lanes 1 --lot 400 --sessions 4",
         metavar="OPTIONS",
         help="a second setting of ours in the same rounds, for a relay nearby that is one's own, "
         "as options of run_sender (default: %(default)s); '': none",

@@ -2,7 +2,7 @@
 
     python -m benchmarks.profile_drain --people 20000
     python -m benchmarks.profile_drain --wall             also what waits without the GIL
-    python -m benchmarks.profile_drain --lanes 1 --lot 400 --sessions 3 --nearby
+    python -m benchmarks.profile_drain --lanes 1 --lot 400 --sessions 4 --nearby
 
 By default a sample counts the thread that holds the GIL, the one thing that all lanes share: the
 shares add up to what one core does for the interpreter. With ``--wall`` every thread that runs

@@ -7,11 +7,6 @@ same lot, so that no more is in doubt after a crash.
 
 from __future__ import annotations
 
-import select
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from . import clock
@@ -24,8 +19,8 @@ from .lot import Lot, LotSize
 from .outcomes import Answer, Outcome, Reason, Verdict
 from .queue import Claimed
 from .settle import decide
-from .smtp_wire import TICK
-from .transports import NotOpen, Session, Transport, TransportFailure
+from .transports import NotOpen, Transport, TransportFailure
+from .trip import Track, Trip
 
 if TYPE_CHECKING:
     from .shared import Shared
@@ -41,89 +36,6 @@ def _is_stale(permitted_at: float | None, now: float) -> bool:
     """A permit not used soon is no permit: after a stall of the relay many lanes would use theirs
     at the same moment. (The first message of a lot goes all the same: somebody has to.)"""
     return permitted_at is not None and now - permitted_at > PERMIT_LASTS
-
-
-@dataclass(slots=True, eq=False)
-class Track:
-    """A session of the lane, and what is known of its next message."""
-
-    session: Session
-    #: Whose envelope may have gone out with the message before: the next here can be no other.
-    promised: Claimed | None = None
-    #: It was opened for its next message, and nothing was said to it yet.
-    is_new: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Trip:
-    """One lot on its way. Every track is in ``free``, in ``under_way``, or given up."""
-
-    over: Transport
-    lot: Lot
-    messages: dict[int, Any]
-    handed_at: float
-    replay_wait: float
-    free: deque[Track]
-    #: In order of their last step, but those first from which something was heard.
-    under_way: deque[tuple[Track, Claimed, Transaction]] = field(default_factory=deque)
-    #: How many those are.
-    heard: int = 0
-    #: Accepted, and not told to the brake and the limits yet; since when (``sending.clock``).
-    taken: list[Claimed] = field(default_factory=list)
-    told: float = 0.0
-    done: int = 0
-    #: No message of it is started any more.
-    is_over: bool = False
-    #: What speaks against the relay, for all accounts (None) or for one.
-    down: dict[int | None, Answer] = field(default_factory=dict)
-
-    def next_row(self, track: Track) -> Claimed | None:
-        """Who is next in this track: whom it was promised to, else the first who has no promise
-        of another."""
-        return track.promised or next(self._unpromised(), None)
-
-    def promised_next(self) -> Claimed | None:
-        """To whom the track that starts now can promise its next message: nobody for whom another
-        has nothing to do."""
-        idle = sum(track.promised is None for track in self.free)
-        following = [*islice(self._unpromised(), idle + 1)]
-        return following[0] if len(following) > idle else None
-
-    def _unpromised(self) -> Iterator[Claimed]:
-        promised = {track.promised for track in self.free}
-        promised.update(track.promised for track, _, _ in self.under_way)
-        return (row for row in self.lot.unstarted if row not in promised)
-
-    def next_step(self) -> tuple[Track, Claimed, Transaction]:
-        """Which of those under way goes on: where the relay has said something, or else, after a
-        tick, the one that had its last step the longest time ago."""
-        if not self.heard and len(self.under_way) > 1:
-            self._listen()
-        self.heard = max(0, self.heard - 1)
-        return self.under_way.popleft()
-
-    def _listen(self) -> None:
-        waiting = [(way[0].session.fileno(), way) for way in self.under_way]
-        look = select.poll()
-        for number, _ in waiting:
-            if number >= 0:
-                look.register(number, select.POLLIN)
-        told = {number for number, _ in look.poll(TICK * 1000)}
-        first = [way for number, way in waiting if number in told or number < 0]
-        self.heard = len(first)
-        if 0 < self.heard < len(waiting):
-            first += [way for way in self.under_way if way not in first]
-            self.under_way = deque(first)
-
-    def next_start(self) -> tuple[Track, Claimed] | None:
-        """What can be started now, in the track that is free for the longest time."""
-        if self.is_over or not self.lot.unstarted:
-            return None
-        for track in self.free:
-            row = self.next_row(track)
-            if row is not None:
-                return track, row
-        return None
 
 
 class OnWire:
@@ -144,15 +56,8 @@ class OnWire:
         # Permits are for a moment, and what came of one message may stop the next.
         abreast = sessions if lot.permitted_at is None else sessions[:1]
         first = clock.now()
-        trip = Trip(
-            over,
-            lot,
-            messages,
-            handed_at,
-            replay_wait=over.answer_timeout if over.deduplicates else 0.0,
-            free=deque(map(Track, abreast)),
-            told=first,
-        )
+        trip = Trip(over, lot, messages, handed_at, abreast)
+        trip.told = first
         try:
             self._send_started(trip)
         except BaseException:
@@ -201,10 +106,10 @@ class OnWire:
         with self.hand.lock:
             lot.unstarted.remove(row)
             lot.on_wire[row.id] = row
-        track.promised = None
-        if track.session.announces and lot.permitted_at is None:
-            track.promised = trip.promised_next()
-        following = trip.messages[track.promised.id] if track.promised is not None else None
+        trip.forget(track)
+        following = None
+        if track.session.announces and lot.permitted_at is None and (after := trip.promise(track)):
+            following = trip.messages[after.id]
         transaction = track.session.transaction(trip.messages[row.id], following)
         self._go_on(trip, track, row, transaction)
 
@@ -216,7 +121,7 @@ class OnWire:
             said: Answer = end.value
         except NotOpen as ended:
             self._take_back(trip, row)
-            track.promised = None
+            trip.forget(track)
             if track.is_new:
                 # It greets and goes away: to open one after another would only be a flood.
                 self._do_without(trip, ended.answer)
@@ -275,7 +180,7 @@ class OnWire:
         closed = [track for track in trip.free if not track.session.seems_open]
         wanted = len(trip.lot.unstarted) - (len(trip.free) - len(closed))
         for track in closed:
-            track.promised = None
+            trip.forget(track)
             trip.free.remove(track)
         for track in closed[: max(wanted, 1)]:
             try:
@@ -284,7 +189,7 @@ class OnWire:
                 self._do_without(trip, failure.answer)
                 return
             track.is_new = True
-            trip.free.append(track)
+            trip.add(track)
 
     def _do_without(self, trip: Trip, said: Answer) -> None:
         """A session is given up; the last one speaks for the relay."""

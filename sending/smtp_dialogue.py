@@ -43,6 +43,8 @@ class Announced(NamedTuple):
 
     message: tuple[str, str, bytes]
     replies: tuple[Reply, ...]
+    #: All of it was taken: the message itself is waited for.
+    is_taken: bool
 
 
 @dataclass(frozen=True)

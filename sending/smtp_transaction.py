@@ -211,7 +211,8 @@ def back_to_back(
     announced = dialogue.announced
     if announced is not None and announced.message == message:
         dialogue.announced = None
-        yield from _heard_all(dialogue, announced.replies)
+        if not announced.is_taken:
+            yield from _heard_all(dialogue, announced.replies)
     else:
         dialogue.begin()
         _write_ahead(dialogue, _envelope(dialogue, *message))
@@ -243,7 +244,8 @@ def back_to_back(
     if replies is None or following is None:
         dialogue.drop()
     else:
-        dialogue.announced = Announced(following, replies)
+        is_taken = len(replies) == 3 and all(reply.code < 400 for reply in replies)
+        dialogue.announced = Announced(following, replies, is_taken)
     return _told(dialogue, reply)
 
 
@@ -255,7 +257,7 @@ def _heard_ahead(dialogue: Dialogue) -> Generator[None, None, tuple[Reply, ...] 
     in_step = True
     for step in (MAIL, RCPT, DATA):
         try:
-            reply = yield from dialogue.heard()
+            reply = dialogue.reply() if dialogue.wire.has_words else (yield from dialogue.heard())
         except WireTimedOut:
             dialogue.is_unanswered = not replies
             raise
