@@ -99,7 +99,11 @@ def run(options: argparse.Namespace, names: Sequence[str], server: Cluster, rela
         relay.bytes_read,
         say,
         until,
+        may_fail={peer.name for peer in others},
     )
+    for peer in [peer for peer in others if peer.name not in found]:
+        figures.tell_left_out(f"{peer.name}: failed, or took too long.")
+        others.remove(peer)
     rounds = len(found[SENDONCE])
     extent = table.Extent(rounds, f"{options.people:,} people", smaller=options.people < PEOPLE)
     columns = words([*ours, building], others)

@@ -2,14 +2,14 @@
 
     python -m benchmarks.bench_relay --latency 0.02 --lanes 50
 
-A lane has one message under way, so that with ``round trips`` a message no more than lanes / (round
-trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out together; then the
-message), one with ``--chunking`` or ``--back-to-back``. Our own sink plays the line: what arrives
-together is answered together, a latency later. The rate is taken from the first hand-over to the
-last acceptance, by the database's clock; with start-up it is printed beside it, and what as many
-sessions of one process send of ready bytes, without a database: a machine that is too busy for the
-line shows there. Each round sends a campaign of its own to the same people; medians are told.
-Traffic stays on 127.0.0.1.
+A session has one message under way, so that with ``round trips`` a message no more than sessions /
+(round trips x latency) can leave in a second: two with DATA (MAIL, RCPT and DATA go out together;
+then the message), one with ``--chunking`` or ``--back-to-back``. Our own sink plays the line: what
+arrives together is answered together, a latency later. The rate is taken from the first hand-over
+to the last acceptance, by the database's clock; with start-up it is printed beside it, and what as
+many sessions of one process send of ready bytes, without a database: a machine that is too busy
+for the line shows there. Each round sends a campaign of its own to the same people; medians are
+told. Traffic stays on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main() -> None:
     parser = command_line.parser(__doc__)
     parser.add_argument("--latency", type=float, default=0.02, help="of a round trip, in seconds")
     parser.add_argument("--lanes", type=command_line.count, default=50)
+    parser.add_argument("--sessions", type=command_line.count, default=1, help="of each lane")
     parser.add_argument("--lot", type=command_line.count, default=20)
     parser.add_argument(
         "--processes", type=command_line.count, default=1, help="the lanes are shared among them"
@@ -68,34 +69,37 @@ def run(options: argparse.Namespace, server: Any, port: int) -> None:
     from benchmarks.harness import campaign, cluster, command_line, figures, table, timing
 
     trips = 1 if options.way else 2
-    possible = options.lanes / (trips * options.latency)
+    sessions = options.lanes * options.sessions
+    possible = sessions / (trips * options.latency)
     messages = max(int(possible * options.seconds), 1)
     cluster.set_up(server.url())
     segment = campaign.people(campaign.account(), messages)
     several = command_line.knows("run_sender", "--processes")
     copies = 1 if several else options.processes
     rates, whole, cpu, ready = [], [], [], []
-    few, data = max(int(possible * READY_SECONDS), options.lanes), bench_smtp.message(6_000)
+    few, data = max(int(possible * READY_SECONDS), sessions), bench_smtp.message(6_000)
     for number in range(1, options.rounds + 1):
         campaign_id = campaign.approved(segment, f"Bench {number}").pk
         command = timing.manage(
             *("run_sender", "--drain", "--no-progress", "--verbosity", "0"),
             *("--campaign", str(campaign_id), "--lot", str(options.lot)),
             *("--lanes", str(options.lanes // options.processes)),
+            *(["--sessions", str(options.sessions)] if options.sessions > 1 else []),
             *(["--processes", str(options.processes)] if several else []),
         )
         took = timing.run([command] * copies, environ(server.url(), port, options.way))
         rates.append(messages / seconds_to_send(campaign_id, messages))
         whole.append(messages / took.seconds)
         cpu.append(took.cpu / messages)
-        seconds, _ = bench_smtp.measure(port, options.lanes, few, data, options.way)
+        seconds, _ = bench_smtp.measure(port, sessions, few, data, options.way)
         ready.append(few / seconds)
         print(
             f"round {number}: {rates[-1]:.0f} messages/s, ready bytes {ready[-1]:.0f}", flush=True
         )
 
     rate, with_start = table.median(rates), table.median(whole)
-    how = f"{options.lanes} lanes, lot {options.lot}, {trips} x {options.latency * 1000:g} ms"
+    lanes = f"{options.lanes} lanes" + (f" x {options.sessions}" if options.sessions > 1 else "")
+    how = f"{lanes}, lot {options.lot}, {trips} x {options.latency * 1000:g} ms"
     processes = table.plural(options.processes, "process")
     rounds = table.plural(options.rounds, "round")
     print(f"{messages:,} messages, {processes}, {how}, {rounds}")

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from .table import median, ratio
-from .timing import Took
+from .timing import Failed, Took
 
 
 class Contestant(Protocol):
@@ -79,17 +79,26 @@ def contest(
     bytes_read: Callable[[], int],
     say: Callable[[str], None],
     until: float = math.inf,
+    may_fail: Container[str] = (),
 ) -> dict[str, list[Round]]:
     """The rounds of each, by name: ``rounds``, or fewer when the next would not be over by
-    ``until`` (as ``time.monotonic``), but one."""
+    ``until`` (as ``time.monotonic``), but one. Of those that ``may_fail`` one that does has none:
+    a peer that hangs takes nobody else's figures along. Raises ``timing.Failed`` of the others."""
     found: dict[str, list[Round]] = {contestant.name: [] for contestant in contestants}
     started = time.monotonic()
     for number in range(1, rounds + 1):
         if number > 1 and time.monotonic() + (time.monotonic() - started) / (number - 1) > until:
             say(f"no time for round {number}")
             break
-        for contestant in contestants:
-            done = one_round(contestant, bytes_read)
+        for contestant in [one for one in contestants if one.name in found]:
+            try:
+                done = one_round(contestant, bytes_read)
+            except Failed as error:
+                if contestant.name not in may_fail:
+                    raise
+                say(f"round {number}: {contestant.name} is left out: {error}")
+                del found[contestant.name]
+                continue
             found[contestant.name].append(done)
             say(
                 f"round {number}: {contestant.name:24} {done.messages:>7} messages "

@@ -24,6 +24,8 @@ from .timing import Failed, Took
 PEERS = ("post_office", "mailer", "nuntius", "procrastinate")
 CEILING = "smtp-source"
 SENDONCE = "Sendonce"
+#: Seconds that a peer's round may take, of which a few are meant.
+PEER_PATIENCE_S = 120.0
 #: A copy of the database from before the build.
 UNBUILT = "unbuilt"
 
@@ -129,7 +131,8 @@ class Peer:
         cluster.checkpoint(self.server)
 
     def drain(self) -> Took:
-        return timing.run([self._command("send", json.dumps(self.setting))], self._environ())
+        command = self._command("send", json.dumps(self.setting))
+        return timing.run([command], self._environ(), PEER_PATIENCE_S)
 
     def check(self) -> None:
         said = subprocess.run(
@@ -181,7 +184,12 @@ def put_at_its_best(
     peer.messages = trial
     for setting in peer.module.SETTINGS:
         peer.setting = setting
-        rates.append(one_round(peer, peer.sink.bytes_read).rate)
+        try:
+            rates.append(one_round(peer, peer.sink.bytes_read).rate)
+        except Failed as error:
+            rates.append(0.0)
+            say(f"trial: {peer.name}: {error}")
+            continue
         say(f"trial: {peer.name:24} {rates[-1]:7.0f}/s  {told(setting)}")
     fastest = rates.index(max(rates))
     peer.setting = peer.module.SETTINGS[fastest]

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.harness import contest, figures, results, table
 from benchmarks.harness.contest import Round
 from benchmarks.harness.table import Extent, Target
-from benchmarks.harness.timing import Took
+from benchmarks.harness.timing import Failed, Took
 from benchmarks.profile_drain import count, report, working
 
 AT_LEAST = Target("drain", "a drain", least=0.3, climb=0.5)
@@ -193,6 +193,31 @@ def test_a_round_that_would_be_late_is_not_begun_but_the_first_is() -> None:
 
     assert len(found["scripted"]) == 1
     assert said[-1] == "no time for round 2"
+
+
+class Hanging(Scripted):
+    """One whose second round takes too long."""
+
+    name = "hanging"
+
+    def drain(self) -> Took:
+        if self.done.count("prepare") == 2:
+            raise Failed("more than 120 s")
+        return super().drain()
+
+
+def test_a_peer_that_fails_is_left_out_and_takes_nobody_along() -> None:
+    ours, said = Scripted(), list[str]()
+
+    found = contest.contest([ours, Hanging()], 3, lambda: 0, said.append, may_fail={"hanging"})
+
+    assert {name: len(rounds) for name, rounds in found.items()} == {"scripted": 3}
+    assert "round 2: hanging is left out: more than 120 s" in said
+
+
+def test_our_own_failure_is_nothing_to_leave_out() -> None:
+    with pytest.raises(Failed):
+        contest.contest([Hanging(), Scripted()], 3, lambda: 0, lambda _: None, may_fail={"other"})
 
 
 def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
