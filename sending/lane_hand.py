@@ -143,6 +143,17 @@ class InHand:
                     del lot.rows[row.id]
         shared.ready.release(before)
 
+    def write_so_far(self, lot: Lot) -> None:
+        """Write what is known of a lot whose rest may take long."""
+        told = [*lot.settlements]
+        if not told:
+            return
+        self.settle(told)
+        with self.lock:
+            del lot.settlements[: len(told)]
+            done = [lot.rows.pop(one.send_id) for one in told]
+        self.shared.ready.release(done)
+
     def _write(self, lot: Lot) -> None:
         with self.lock:
             settlements, unstarted = [*lot.carried, *lot.settlements], lot.unstarted

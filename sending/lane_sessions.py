@@ -21,12 +21,13 @@ log = logging.getLogger("sendonce.sender")
 
 #: An open session that had nothing to do for this long is closed, politely, by us.
 IDLE_CLOSE = 30.0
-#: Seconds for which a lane makes do with the sessions it has, after one more was refused.
-FEWER = 60.0
+#: Seconds for which a lane makes do with the sessions it has, after one more was refused; twice as
+#: many each time, up to the second: a refusal may be a silence for as long as a time-out.
+FEWER, FEWER_AT_MOST = 60.0, 3600.0
 
 
 class LaneSessions:
-    """Used by its lane's thread alone, save for ``abort``."""
+    """Used by its lane's thread alone."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -34,6 +35,7 @@ class LaneSessions:
         self._sessions: dict[str, list[Session]] = {}
         #: Until when no extra session of a transport is opened (``sending.clock``).
         self._fewer_until: dict[str, float] = {}
+        self._fewer_for: dict[str, float] = {}
         self._last_used = clock.now()
 
     def abreast(self, alias: str) -> list[Session]:
@@ -58,14 +60,19 @@ class LaneSessions:
         sessions = self._sessions.get(alias)
         if sessions is None:
             sessions = self._sessions[alias] = [self.road(alias).session()]
+        if len(sessions) > 1:
+            sessions.sort(key=lambda session: not session.is_open)  # one that is open serves
         if not self._open(alias, sessions[0]):
             return False
         for number in range(1, min(self.most(alias), messages)):
             if number == len(sessions):
                 sessions.append(self.road(alias).session())
+            if sessions[number].is_open:
+                continue
             try:
                 if not self._open(alias, sessions[number]):
                     break
+                self._fewer_for.pop(alias, None)
             except TransportFailure as failure:
                 self.fewer(alias, failure.answer)
                 break
@@ -93,10 +100,19 @@ class LaneSessions:
 
     def fewer(self, alias: str, said: Answer) -> None:
         """The relay refused an extra session, or ended it: do without for a while."""
-        self._fewer_until[alias] = clock.now() + FEWER
+        wait = min(2 * self._fewer_for.get(alias, FEWER / 2), FEWER_AT_MOST)
+        self._fewer_for[alias] = wait
+        self._fewer_until[alias] = clock.now() + wait
         log.info(
             "the relay refused a further session, going on with fewer",
-            extra={"event": "session_refused", "transport": alias, "code": said.code},
+            extra={
+                "event": "session_refused",
+                "transport": alias,
+                "stage": str(said.stage),
+                "code": said.code,
+                "reason": said.text,
+                "wait": f"{wait:.0f}s",
+            },
         )
 
     def is_open(self, alias: str, messages: int) -> bool:
@@ -119,8 +135,7 @@ class LaneSessions:
         for session in sessions:
             if not session.is_open:
                 session.close()  # it may be used up and still be connected
-        sessions.sort(key=lambda session: not session.seems_open)  # one that is open serves
-        if not (sessions and sessions[0].is_open):
+        if not any(session.is_open for session in sessions):
             self._shared.doors.closed(alias)
 
     def rest(self) -> None:

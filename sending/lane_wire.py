@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Seconds after which others hear of acceptances, at the latest: the end of a lot is soon.
 TELL_AFTER = 0.2
+#: Seconds without an answer after which messages that are under way are no longer waited for alone.
+QUIET = 2.0
 #: Seconds within which a permit of a limit is to be used.
 PERMIT_LASTS = 1.0
 
@@ -57,7 +59,7 @@ class OnWire:
         abreast = sessions if lot.permitted_at is None else sessions[:1]
         first = clock.now()
         trip = Trip(over, lot, messages, handed_at, abreast)
-        trip.told = first
+        trip.told_at = trip.answered_at = first
         try:
             self._send_started(trip)
         except BaseException:
@@ -76,33 +78,43 @@ class OnWire:
             start = trip.next_start()
             if start is not None:
                 self._start(trip, *start)
+                continue
+            is_quiet = clock.now() - trip.answered_at > QUIET
+            if trip.under_way and is_quiet:
+                # Perhaps for minutes: what was accepted before waits no longer.
+                self._tell_taken(trip)
+                self.hand.write_so_far(trip.lot)
+            # To open a session may take long, too: not while others may have to be heard.
+            closed = trip.closed if is_quiet or not trip.under_way else []
+            if closed:
+                self._open_again(trip, closed)
             elif trip.under_way:
-                self._go_on(trip, *trip.next_step())
+                self._go_on(trip, *trip.next_step(), trip.is_silent or None)
             else:
                 return
 
     # --- one message -------------------------------------------------------------------------
 
-    def _start(self, trip: Trip, track: Track, row: Claimed) -> None:
-        shared, lot, now = self.shared, trip.lot, clock.now()
-        if (
+    def _may_start(self, trip: Trip, row: Claimed) -> bool:
+        """Whether nothing speaks against the next message; else the lot is over."""
+        shared, now = self.shared, clock.now()
+        trip.is_over = trip.is_over or (
             shared.stopping.is_set()
             or now > row.trusted_until
             or now - trip.handed_at > shared.freshness
             or shared.limits.closed(trip.over.alias)
-            or (trip.done and _is_stale(lot.permitted_at, now))
-        ):
-            trip.is_over = True
-            return
-        if not track.session.seems_open:
-            # Used up, or closed by the relay. To open another may take long: what is under way
-            # is heard before, and the clock is asked again before the message starts.
-            if trip.under_way:
-                self._go_on(trip, *trip.next_step())
-            else:
-                self._open_again(trip)
+            or (trip.done > 0 and _is_stale(trip.lot.permitted_at, now))
+        )
+        return not trip.is_over
+
+    def _start(self, trip: Trip, track: Track, row: Claimed) -> None:
+        """Begin this message, unless that can't be now."""
+        lot = trip.lot
+        if not self._may_start(trip, row):
             return
         trip.free.remove(track)
+        if track.socket < 0:
+            trip.listen_to(track)
         with self.hand.lock:
             lot.unstarted.remove(row)
             lot.on_wire[row.id] = row
@@ -113,10 +125,17 @@ class OnWire:
         transaction = track.session.transaction(trip.messages[row.id], following)
         self._go_on(trip, track, row, transaction)
 
-    def _go_on(self, trip: Trip, track: Track, row: Claimed, transaction: Transaction) -> None:
+    def _go_on(
+        self,
+        trip: Trip,
+        track: Track,
+        row: Claimed,
+        transaction: Transaction,
+        was_silent: bool | None = None,
+    ) -> None:
         """Have a message take its next step."""
         try:
-            next(transaction)
+            transaction.send(was_silent)
         except StopIteration as end:
             said: Answer = end.value
         except NotOpen as ended:
@@ -152,12 +171,12 @@ class OnWire:
             lot.settlements.append(decide(row, said, verdict, replay_wait=trip.replay_wait))
             del lot.on_wire[row.id]
         trip.done += 1
+        trip.answered_at = clock.now()
         if verdict.outcome is Outcome.SENT:
             trip.taken.append(row)
-            now = clock.now()
-            if now - trip.told > TELL_AFTER:
+            if trip.answered_at - trip.told_at > TELL_AFTER:
                 self._tell_taken(trip)
-                trip.told = now
+                trip.told_at = trip.answered_at
         else:
             self._tell_taken(trip)  # first, as they came: refusals in a row count
             shared.brake.note(alias, row, verdict, said)
@@ -174,15 +193,15 @@ class OnWire:
 
     # --- sessions that end -------------------------------------------------------------------
 
-    def _open_again(self, trip: Trip) -> None:
-        """Open what is closed, as far as there are messages for it, while nothing is under way.
-        After one that is refused no other is tried: each might take as long."""
-        closed = [track for track in trip.free if not track.session.seems_open]
-        wanted = len(trip.lot.unstarted) - (len(trip.free) - len(closed))
+    def _open_again(self, trip: Trip, closed: list[Track]) -> None:
+        """Open these anew, as far as there are messages for them. After one that is refused no
+        other is tried: each might take as long."""
+        lot = trip.lot
+        if not self._may_start(trip, lot.unstarted[0]):
+            return
         for track in closed:
-            trip.forget(track)
             trip.free.remove(track)
-        for track in closed[: max(wanted, 1)]:
+        for track in closed[: len(lot.unstarted)]:
             try:
                 track.session.open()
             except TransportFailure as failure:

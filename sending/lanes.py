@@ -226,11 +226,11 @@ class Lane(threading.Thread):
     def _go_on(self, alias: str, ahead: Ahead) -> None:
         """Send what was handed over meanwhile, if nothing has come in between."""
         lot, shared = ahead.lot, self.shared
-        if lot.carried and not self.sessions.is_open(alias, len(lot.unstarted)):
+        if lot.carried and not self.sessions.is_open(alias, 1):
             self.hand.write_before(lot)
         over = None
         if shared.pauses.is_clear and not shared.limits.concerns(alias, lot.unstarted):
-            over = self._open(alias, lot.unstarted)
+            over = self._open(alias, lot.unstarted, extras=False)
         if over is None:
             self.hand.end(lot)
         else:
@@ -292,16 +292,18 @@ class Lane(threading.Thread):
             self.shared.ready.release(r for r in rows if r.id not in messages)
         return messages
 
-    def _open(self, alias: str, rows: list[Claimed]) -> Transport | None:
+    def _open(self, alias: str, rows: list[Claimed], *, extras: bool = True) -> Transport | None:
         """The transport, once there is an open, authenticated session of it, before anything is
-        handed over; or None, and the rows have gone back."""
+        handed over; or None, and the rows have gone back. Without ``extras`` for what is handed
+        over already: to open those may take longer than it stays fresh."""
         if not rows:
             return None
         try:
             over = self.sessions.road(alias)
-            # Messages that need permits go one at a time.
-            is_limited = self.shared.sessions > 1 and self.shared.limits.concerns(alias, rows)
-            if not self.sessions.open(alias, 1 if is_limited else len(rows)):
+            # Messages that need permits go one at a time, and so does one that tries a transport.
+            extras = extras and self.shared.sessions > 1 and self.shared.pauses.is_clear
+            extras = extras and not self.shared.limits.concerns(alias, rows)
+            if not self.sessions.open(alias, len(rows) if extras else 1):
                 self.hand.give_back(rows)
                 self.shared.pauses.hold(alias)
                 return None

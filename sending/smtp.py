@@ -19,8 +19,8 @@ from django.core.mail.utils import DNS_NAME
 
 from .answers import Answer, Stage, answer
 from .smtp_dialogue import NeverBegun, SMTPFailure, SMTPRefusedLocally, Timeouts
-from .smtp_envelope import mailbox
 from .smtp_message import message_bytes
+from .smtp_options import check_options, checked_message
 from .smtp_session import Session
 from .smtp_transaction import Transaction, brought_to_an_end
 
@@ -93,7 +93,7 @@ class EmailBackend(BaseEmailBackend):
         }
         if host is None:
             given = self._from_settings(given)
-        _check(
+        check_options(
             {
                 "use_tls": given["USE_TLS"],
                 "use_ssl": given["USE_SSL"],
@@ -296,7 +296,7 @@ class EmailBackend(BaseEmailBackend):
         returns and raises what ``deliver`` does. One at a time on a connection."""
         sender, bare = envelope_from, recipient
         if not is_stuffed:
-            sender, bare = _checked(envelope_from, recipient, data)
+            sender, bare = checked_message(envelope_from, recipient, data)
         session = self._session
         if session is not None and self.is_used_up:
             session.quit()
@@ -396,32 +396,3 @@ class EmailBackend(BaseEmailBackend):
         if not accepted and refused is not None:
             raise refused
         return bool(accepted)
-
-
-def _check(flags: dict[str, Any], seconds: dict[str, Any], messages: Any) -> None:
-    """Raise ``ImproperlyConfigured`` for an option that would not mean what it seems to: the text
-    "no" would be yes. None is an option that was not given."""
-    for name, value in flags.items():
-        if value is not None and value not in (True, False):
-            raise ImproperlyConfigured(f"SMTP: {name} is true or false, not {value!r}.")
-    for name, value in seconds.items():
-        if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
-            words = f"SMTP: {name} is a number of seconds above 0, not {value!r}."
-            raise ImproperlyConfigured(words)
-    if not isinstance(messages, int) or messages < 1:
-        raise ImproperlyConfigured(
-            f"SMTP: messages_per_connection is a whole number from 1 on, not {messages!r}."
-        )
-
-
-def _checked(envelope_from: str, recipient: str, data: bytes) -> tuple[str, str]:
-    """The bare addresses of a message that can be sent. Raises ``SMTPRefusedLocally``."""
-    try:
-        sender, bare = mailbox(envelope_from), mailbox(recipient)
-        if not bare:
-            raise ValueError("no recipient")
-        if not data or data.isspace():
-            raise ValueError("empty message")
-    except (ValueError, AttributeError) as error:
-        raise SMTPRefusedLocally(answer(Stage.LOCAL, None, str(error), enhanced="")) from error
-    return sender, bare

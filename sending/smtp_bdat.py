@@ -75,13 +75,13 @@ def _after_chunk(dialogue: Dialogue, steps: tuple[Step, ...]) -> Transaction:
                 raise WireLost(f"unreadable reply: {reply.code} to {step.stage.upper()}")
             refused, is_doubtful = refused or dialogue.failure(step.stage, reply), False
             if reply.code == 421:
-                raise dialogue.reset_after(refused)
+                raise (yield from dialogue.reset_after(refused))
         reply = yield from dialogue.heard(end - time.monotonic())
         if refused is None:
-            return end_of(dialogue, reply)
+            return (yield from end_of(dialogue, reply))
         if reply.code < 400 and is_doubtful:
             raise WireLost(f"unreadable reply: {reply.code} after a refusal")
     except WireLost as lost:
         failure = dialogue.lost(Stage.DOT, lost)
         raise failure if refused is None or is_doubtful else refused from lost
-    raise dialogue.reset_after(refused)
+    raise (yield from dialogue.reset_after(refused))

@@ -79,15 +79,16 @@ class Dialogue:
         """The next reply, within the time for a command. Raises ``WireLost``."""
         return self.wire.read_reply(self.timeouts.command)
 
-    def heard(self, patience: float | None = None) -> Generator[None, None, Reply]:
+    def heard(self, patience: float | None = None) -> Generator[None, bool | None, Reply]:
         """``reply``, within ``patience`` seconds from now; yields before each tick for which it
-        has to wait until the server begins. Raises ``WireLost``."""
+        has to wait until the server begins. Who sends True has waited for that tick already, and
+        nothing came. Raises ``WireLost``."""
         wire = self.wire
         deadline = time.monotonic() + (self.timeouts.command if patience is None else patience)
         if not wire.has_words:
-            yield
-            while not wire.hears(deadline):
-                yield
+            was_silent = yield
+            while not wire.hears(deadline, waits=not was_silent):
+                was_silent = yield
         return wire.read_reply(max(deadline - time.monotonic(), AT_LEAST))
 
     def begin(self) -> None:
@@ -134,7 +135,7 @@ class Dialogue:
         self.drop()
         return SMTPFailure(answer(stage, None, str(why)))
 
-    def reset_after(self, failure: SMTPFailure) -> SMTPFailure:
+    def reset_after(self, failure: SMTPFailure) -> Generator[None, bool | None, SMTPFailure]:
         """RSET, so that the session serves the next message; without success it is closed.
 
         The failure, unless the reply to RSET can't be that: then a reply came too many before it,
@@ -143,7 +144,8 @@ class Dialogue:
             if failure.answer.code == 421:
                 self.drop()
                 return failure
-            reply = self.command("RSET")
+            self.wire.write(b"RSET\r\n", self.timeouts.command)
+            reply = yield from self.heard()
             if reply.code != 250:
                 self.drop()
             if reply.code < 400 and reply.code != 250:

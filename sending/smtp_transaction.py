@@ -27,9 +27,10 @@ from .smtp_envelope import needs_utf8, wire_body
 from .smtp_wire import Reply, WireClosed, WireLost, WireTimedOut
 
 #: Yields when what comes next is a wait for the server: for a tick (``smtp_wire.TICK``), and again
-#: before the next. Raises ``SMTPFailure`` for every end that is no acceptance.
-Transaction: TypeAlias = Generator[None, None, Answer]
-Waits: TypeAlias = Generator[None, None, None]
+#: before the next; who sends True has waited (``Dialogue.heard``). Raises ``SMTPFailure`` for
+#: every end that is no acceptance.
+Transaction: TypeAlias = Generator[None, bool | None, Answer]
+Waits: TypeAlias = Generator[None, bool | None, None]
 
 FINAL_DOT = b".\r\n"
 _QUEUE_ID = re.compile(rb"queued as ([\w.-]{1,200})|\bid=([\w.-]{1,200})", re.IGNORECASE)
@@ -93,7 +94,7 @@ def by_data(
         reply = yield from dialogue.heard(dialogue.timeouts.final)
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
-    return end_of(dialogue, reply)
+    return (yield from end_of(dialogue, reply))
 
 
 def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> Waits:
@@ -110,7 +111,7 @@ def _one_by_one(dialogue: Dialogue, mail: str, rcpt: str) -> Waits:
         except WireLost as lost:
             raise dialogue.lost(step.stage, lost) from lost
         if reply.code not in step.wanted:
-            raise dialogue.reset_after(dialogue.failure(step.stage, reply))
+            raise (yield from dialogue.reset_after(dialogue.failure(step.stage, reply)))
 
 
 def _write_ahead(dialogue: Dialogue, lines: bytes) -> None:
@@ -156,11 +157,11 @@ def _heard_all(dialogue: Dialogue, known: Iterable[Reply] = ()) -> Waits:
                 dialogue.drop()
                 raise refused
             dialogue.wire.write(FINAL_DOT, dialogue.timeouts.command)
-            dialogue.reply()
+            yield from dialogue.heard()
     except WireLost as lost:
         failure = dialogue.lost(step.stage, lost)
         raise refused or failure from lost
-    raise dialogue.reset_after(refused)
+    raise (yield from dialogue.reset_after(refused))
 
 
 def _write_body(dialogue: Dialogue, body: bytes) -> None:
@@ -240,7 +241,7 @@ def back_to_back(
     except WireLost as lost:
         raise dialogue.lost(stage, lost) from lost
     if not ahead and is_whole:
-        return end_of(dialogue, reply)
+        return (yield from end_of(dialogue, reply))
     if replies is None or following is None:
         dialogue.drop()
     else:
@@ -249,7 +250,7 @@ def back_to_back(
     return _told(dialogue, reply)
 
 
-def _heard_ahead(dialogue: Dialogue) -> Generator[None, None, tuple[Reply, ...] | None]:
+def _heard_ahead(dialogue: Dialogue) -> Generator[None, bool | None, tuple[Reply, ...] | None]:
     """The replies to the next envelope, which fit; None when the server hung up instead.
 
     Raises ``WireLost`` when they do not fit, or time is up."""
@@ -307,7 +308,7 @@ def _last_words(dialogue: Dialogue) -> Reply | None:
         return None
 
 
-def end_of(dialogue: Dialogue, reply: Reply) -> Answer:
+def end_of(dialogue: Dialogue, reply: Reply) -> Transaction:
     """What the reply to the whole message says. Raises ``SMTPFailure`` unless it is acceptance;
     the session serves the next message."""
     try:
@@ -315,7 +316,7 @@ def end_of(dialogue: Dialogue, reply: Reply) -> Answer:
     except SMTPFailure as failure:
         if failure.answer.code is None:
             raise
-        raise dialogue.reset_after(failure) from None
+        raise (yield from dialogue.reset_after(failure)) from None
 
 
 def _told(dialogue: Dialogue, reply: Reply) -> Answer:

@@ -197,11 +197,13 @@ class Wire:
         """Whether something was received that is not read yet."""
         return self._at < len(self._buffer)
 
-    def hears(self, deadline: float) -> bool:
-        """Whether the server says anything; waits for a tick at most. After ``deadline``
-        (``time.monotonic``) it looks once. Raises ``WireLost`` at the end of the connection, and
-        when time is up."""
+    def hears(self, deadline: float, *, waits: bool = True) -> bool:
+        """Whether the server says anything; waits for a tick at most, or not at all. After
+        ``deadline`` (``time.monotonic``) it looks once. Raises ``WireLost`` at the end of the
+        connection, and when time is up."""
         now = time.monotonic()
+        if not waits and now < deadline:
+            return self.has_words
         if self.has_words or self._receive(max(deadline, now + _LAST_LOOK)):
             return True
         if now >= deadline:

@@ -24,7 +24,7 @@ class Track:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        #: The number of its socket, as far as it is listened to.
+        #: The number of its socket while that is listened to, else -1.
         self.socket = -1
         #: Whose envelope may have gone out with the message before: the next here can be no other.
         self.promised: Claimed | None = None
@@ -53,12 +53,16 @@ class Trip:
         self.under_way: deque[tuple[Track, Claimed, Transaction]] = deque()
         #: How many those are.
         self._heard = 0
+        #: Nothing came for a tick, for which all of them have waited.
+        self.is_silent = False
         self._look = select.poll()
         #: To whom a track is promised; all of them are unstarted.
         self._promised: set[Claimed] = set()
         #: Accepted, and not told to the brake and the limits yet; since when (``sending.clock``).
         self.taken: list[Claimed] = []
-        self.told = 0.0
+        self.told_at = 0.0
+        #: When the last message ended.
+        self.answered_at = 0.0
         self.done = 0
         #: No message of it is started any more.
         self.is_over = False
@@ -69,23 +73,37 @@ class Trip:
 
     def add(self, track: Track) -> None:
         """Its session is open: it is free."""
+        self.listen_to(track)
+        self.free.append(track)
+
+    def listen_to(self, track: Track) -> None:
+        """Know when the relay says something in it."""
         track.socket = track.session.fileno()
         if track.socket >= 0:
             self._look.register(track.socket, select.POLLIN)
-        self.free.append(track)
 
     # --- who is next -------------------------------------------------------------------------
 
     def next_start(self) -> tuple[Track, Claimed] | None:
-        """What can be started now, in the track that is free for the longest time: whom it was
-        promised to, else the first who has no promise of another."""
+        """What can be started now, in the track that is free and open for the longest time: whom
+        it was promised to, else the first who has no promise of another."""
         if self.is_over or not self.lot.unstarted:
             return None
         for track in self.free:
+            if not track.session.seems_open:
+                self.forget(track)  # whom it was promised to may have another
+                continue
             row = track.promised or self._unpromised()
             if row is not None:
                 return track, row
         return None
+
+    @property
+    def closed(self) -> list[Track]:
+        """Those whose session is used up, or has ended, where there are messages for them."""
+        if self.is_over or self._unpromised() is None:
+            return []
+        return [track for track in self.free if not track.session.seems_open]
 
     def promise(self, track: Track) -> Claimed | None:
         """To whom the track that starts now promises its next message: nobody for whom another
@@ -111,20 +129,28 @@ class Trip:
 
     def next_step(self) -> tuple[Track, Claimed, Transaction]:
         """Which of those under way goes on: where the relay has said something, or else, after a
-        tick, the one that had its last step the longest time ago."""
+        tick (``is_silent``), the one that had its last step the longest time ago, to look at its
+        clock. One alone waits by itself."""
+        self.is_silent = False
         if not self._heard and len(self.under_way) > 1:
-            self._listen()
+            while not self._listen():
+                pass
         self._heard = max(0, self._heard - 1)
         return self.under_way.popleft()
 
-    def _listen(self) -> None:
-        told = {number for number, _ in self._look.poll(TICK * 1000)}
-        heard = [way for way in self.under_way if way[0].socket in told]
-        self._heard = len(heard)
-        if len(heard) < len(told):
+    def _listen(self) -> bool:
+        """Wait for a tick at most; False where only others than those under way were heard."""
+        ready = {number for number, _ in self._look.poll(TICK * 1000)}
+        heard = [way for way in self.under_way if way[0].socket in ready]
+        self._heard, self.is_silent = len(heard), not ready
+        if len(heard) < len(ready):
             # Of a session that waits for nothing, or a socket that is closed by now.
-            for number in told.difference(way[0].socket for way in heard):
+            for number in ready.difference(way[0].socket for way in heard):
                 self._look.unregister(number)
+            for track in self.free:
+                if track.socket in ready:
+                    track.socket = -1
         if 0 < len(heard) < len(self.under_way):
-            heard += [way for way in self.under_way if way[0].socket not in told]
+            heard += [way for way in self.under_way if way[0].socket not in ready]
             self.under_way = deque(heard)
+        return self.is_silent or bool(heard)

@@ -86,7 +86,7 @@ class Sender:
                 "event": "sender_started",
                 "worker": self.shared.worker_id,
                 "lanes": len(self.lanes),
-                "sessions": len(self.lanes) * self.shared.sessions,
+                "sessions_at_most": len(self.lanes) * self.shared.sessions,
                 "lot": self.shared.lot_limit,
                 "doubt_at_most": len(self.lanes) * self.shared.lot_limit,
             },

@@ -4,9 +4,11 @@ twice, nobody lost."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
+from django.db import connections
 
 from campaigns.models import Campaign
 from sending import clock
@@ -70,7 +72,46 @@ def test_a_session_that_ends_before_a_message_loses_nobody(
     assert lane.step(timeout=0)
     assert not gathering.missed
     assert_each_once(relay, sends)
-    assert relay.connections == SESSIONS + 1
+    assert relay.connections == SESSIONS, "the others go on, and nobody waits for a new one"
+    assert_has_nothing(lane)
+
+
+@announcing
+@pytest.mark.parametrize(
+    ("at_mail", "options"),
+    [
+        (lambda _: OK, {}),
+        (nth(SESSIONS + 1, GONE), {}),
+        (lambda _: OK, {"messages_per_connection": 2}),  # all the others are used up
+    ],
+)
+def test_a_message_whose_answer_is_long_in_coming_keeps_nobody_of_its_lot_waiting(
+    at_mail: Callable[[str], str],
+    options: dict[str, int],
+    lane: Lane,
+    relay: Relay,
+    sends: list[Send],
+    way: str,
+) -> None:
+    """And what came of the others is in the database meanwhile; back to back the one whose envelope
+    went out with that message waits for it."""
+    others = 7 if way == "back to back" else 8
+    seen: list[tuple[str, int]] = []
+
+    def at_dot(recipient: str) -> str:
+        if recipient == sends[0].email:
+            deadline = time.monotonic() + 20
+            while statuses(sends).count("sent") < others and time.monotonic() < deadline:
+                time.sleep(0.1)
+            seen.append((statuses(sends)[0], statuses(sends).count("sent")))
+            connections.close_all()
+        return OK
+
+    relay.at_mail, relay.at_dot = at_mail, at_dot
+    with through(relay.port, **options, **WAYS[way][1]):
+        assert lane.step(timeout=0)
+    assert seen == [("sending", others)]
+    assert_each_once(relay, sends)
     assert_has_nothing(lane)
 
 
