@@ -47,7 +47,8 @@ class LotSize:
             self.seconds_each = each  # first look, or the relay has become slow: believe it now
         else:
             self.seconds_each += _WEIGHT * (each - self.seconds_each)
-        fits = max(abreast, int(TARGET_SECONDS / self.seconds_each))
+        fits = int(TARGET_SECONDS / self.seconds_each)
+        fits = max(abreast, fits - fits % abreast)  # four in three sessions are two rounds
         self.size = max(1, min(self.limit, fits, self.size * 2))
 
     @property
@@ -60,7 +61,10 @@ class LotSize:
     def portion(self) -> int:
         """How many rows are handed over at once. Of two portions, and no more are unsettled at
         a time, there are never more rows than of one lot."""
-        return self.size // 2 if self.goes_ahead else self.size
+        if not self.goes_ahead:
+            return self.size
+        half = self.size // 2
+        return half - half % self.abreast
 
     def patience(self, messages: int) -> float:
         """For how many seconds a hand-over that is needed after so many messages can wait for

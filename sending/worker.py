@@ -86,7 +86,8 @@ class Sender:
                 "event": "sender_started",
                 "worker": self.shared.worker_id,
                 "lanes": len(self.lanes),
-                "sessions_at_most": len(self.lanes) * self.shared.sessions,
+                "sessions_at_most": len(self.lanes)
+                * min(self.shared.sessions, self.shared.lot_limit),
                 "lot": self.shared.lot_limit,
                 "doubt_at_most": len(self.lanes) * self.shared.lot_limit,
             },

@@ -45,6 +45,7 @@ def two_lots(lane: Lane, campaign: Campaign, sessions: int) -> tuple[list[Send],
     """Rows of two lots wait; the first was sent, and what came of it is not written yet."""
     lane.size.size = lane.size.limit = 2
     lane.shared.sessions = sessions
+    lane.shared.limits.refresh()  # there are none
     first, second = ([row(campaign, "claimed") for _ in range(2)] for _ in range(2))
     give(lane, *first, *second)
     assert lane.step(timeout=0)
@@ -183,7 +184,7 @@ def test_a_session_that_is_used_up_makes_them_wait_for_nothing(
 
     monkeypatch.setattr(SMTPSession, "open", slowly)
     assert lane.step(timeout=0)
-    assert found == ["sent", "sent"]
+    assert found[:2] == ["sent", "sent"]
 
 
 def test_a_refusal_is_never_carried(

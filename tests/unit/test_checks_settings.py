@@ -159,7 +159,7 @@ def test_a_text_never_becomes_one_letter_keys() -> None:
         ({"BACKEND": "sending.smpt.EmailBackend"}, "E005", "sending.smpt"),
         ({"BACKEND": "sending.smtp.Backend"}, "E005", "Backend"),
         ({"BACKEND": "EmailBackend"}, "E005", "EmailBackend"),
-        ({"BACKEND": "sending.smtp.mailbox"}, "E005", "TypeError"),
+        ({"BACKEND": "sending.smtp_envelope.mailbox"}, "E005", "TypeError"),
         (smtp(host="x", prot=25), "E005", "prot"),
         (smtp(host="x", port="smtp"), "E005", "smtp"),
         (smtp(host="x", use_tls=True, use_ssl=True), "E005", "use_ssl"),

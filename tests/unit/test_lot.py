@@ -51,10 +51,11 @@ def test_a_lot_that_takes_long_is_handed_over_in_halves(
 
 @pytest.mark.parametrize(
     ("each", "size", "portion"),
-    [(0.001, 20, 20), (0.2, 14, 7), (0.9, 3, 3), (5.0, 3, 3), (600, 3, 3)],
+    [(0.001, 20, 20), (0.2, 12, 6), (0.9, 3, 3), (5.0, 3, 3), (600, 3, 3)],
 )
 def test_a_slow_relay_gets_a_message_in_each_session(each: float, size: int, portion: int) -> None:
-    """So many take no longer than one. A half of a lot is never too small for that."""
+    """So many take no longer than one. A half of a lot is never too small for that, and no half
+    has a last round of one or two."""
     lot = LotSize(20)
     for _ in range(40):
         at_once = min(3, lot.portion)

@@ -78,10 +78,11 @@ class Command(BaseCommand):
             type=_whole(1, 20),
             default=str(conf.SESSIONS),  # a text is checked as one that is typed
             metavar="N",
-            help="mail sessions (SMTP connections) of each lane, in which messages are under way "
-            "at the same time; so processes x lanes x sessions connections to the relay, and no "
-            "more in doubt after a crash. One where CONNECTIONS limits a transport, and for API "
-            f"providers (default {conf.SESSIONS})",
+            help="mail sessions (SMTP connections) of each lane, 1 to 20, in which messages are "
+            "under way at the same time; so up to processes x lanes x sessions connections to the "
+            "relay. A crash leaves no more in doubt than with one. A lane has one session where "
+            "CONNECTIONS or a rate limit concerns its messages, and for API providers: there take "
+            f"lanes instead (default {conf.SESSIONS})",
         )
         parser.add_argument(
             "--lot",
