@@ -4,14 +4,16 @@ other, and ends by the transport's own time-outs."""
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
+from sending.models import Send
 from tests.crash.conftest import Senders, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
 from tests.crash.relay import OK, Relay
 
-PEOPLE = 120
+PEOPLE, LOT = 120, 20
 SILENT = frozenset(f"p-{n}@example.org" for n in (20, 21, 60))
 
 
@@ -36,6 +38,45 @@ def test_who_is_never_answered_is_in_doubt_and_all_others_are_sent(
         counts = check(campaign, _accepted(relay), doubt_at_most=len(SILENT), people=PEOPLE)
     assert counts["sent"] == PEOPLE - len(SILENT)
     assert counts["in_doubt"] == len(SILENT)
+
+
+def test_what_was_accepted_before_a_silence_is_no_doubt_of_who_is_killed_in_it(
+    senders: Senders,
+) -> None:
+    """It is written while the silence lasts."""
+    campaign = make_campaign(addresses(PEOPLE))
+    silent = addresses(PEOPLE)[20]
+    is_silent = True
+
+    def answer(recipient: str) -> str | None:
+        return None if is_silent and recipient == silent else OK
+
+    with Relay(at_dot=answer, features=("PIPELINING",)) as relay:
+        mail = {"EMAIL_URL": f"smtp://127.0.0.1:{relay.port}"}
+        options = ("--lanes", "1", "--sessions", "3", "--lot", str(LOT))
+        victim = senders.start(*options, **mail)
+        sends = Send.objects.filter(campaign=campaign)
+
+        def is_written() -> bool:
+            on_wire = set(sends.filter(status="sending").values_list("email", flat=True))
+            return silent in relay.named and on_wire.isdisjoint(relay.accepted)
+
+        wait_until(lambda: silent in relay.named, "the silence")
+        for _ in range(2):  # the rest of its lot goes on meanwhile, and then it is written
+            before = -1
+            while before != len(relay.accepted):
+                before = len(relay.accepted)
+                time.sleep(1)
+            wait_until(is_written, "what was accepted to be written")
+        accepted = list(relay.accepted)
+        victim.kill()
+        victim.wait()
+        is_silent = False
+        senders.drain(*options, **mail)
+        check(campaign, _accepted(relay), doubt_at_most=LOT, people=PEOPLE)
+    doubtful = set(sends.filter(status="in_doubt").values_list("email", flat=True))
+    assert silent in doubtful
+    assert doubtful.isdisjoint(accepted), "what was handed over ahead may be"
 
 
 def test_a_stop_waits_for_no_answer_that_is_there(senders: Senders) -> None:
