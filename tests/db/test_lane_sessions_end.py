@@ -78,18 +78,19 @@ def test_a_session_that_ends_before_a_message_loses_nobody(
 
 @announcing
 @pytest.mark.parametrize(
-    ("at_mail", "options"),
+    ("at_fourth", "options"),
     [
-        (lambda _: OK, {}),
-        (nth(SESSIONS + 1, GONE), {}),
-        (lambda _: OK, {"messages_per_connection": 2}),  # all the others are used up
+        (OK, {}),
+        (GONE, {}),
+        (OK, {"messages_per_connection": 2}),  # all the others are used up
     ],
 )
 def test_a_message_whose_answer_is_long_in_coming_keeps_nobody_of_its_lot_waiting(
-    at_mail: Callable[[str], str],
+    at_fourth: str,
     options: dict[str, int],
     lane: Lane,
     relay: Relay,
+    gathering: Gathering,
     sends: list[Send],
     way: str,
 ) -> None:
@@ -98,16 +99,17 @@ def test_a_message_whose_answer_is_long_in_coming_keeps_nobody_of_its_lot_waitin
     others = 7 if way == "back to back" else 8
     seen: list[tuple[str, int]] = []
 
-    def at_dot(recipient: str) -> str:
+    def at_dot(recipient: str) -> str | None:
+        answer = gathering(recipient)  # so that the fourth to begin is of a session that was used
         if recipient == sends[0].email:
             deadline = time.monotonic() + 20
             while statuses(sends).count("sent") < others and time.monotonic() < deadline:
                 time.sleep(0.1)
             seen.append((statuses(sends)[0], statuses(sends).count("sent")))
             connections.close_all()
-        return OK
+        return answer
 
-    relay.at_mail, relay.at_dot = at_mail, at_dot
+    relay.at_mail, relay.at_dot = nth(SESSIONS + 1, at_fourth), at_dot
     with through(relay.port, **options, **WAYS[way][1]):
         assert lane.step(timeout=0)
     assert seen == [("sending", others)]
