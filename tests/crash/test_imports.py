@@ -215,8 +215,12 @@ def _is_stopped(process: Forked) -> bool:
 def test_two_at_once_are_one_import(importers: Importers, undisturbed: dict[str, Any]) -> None:
     make_account("wild")
     importers.log.write_text("")
-    both = [importers.start("wild"), importers.start("wild")]
-    assert [process.wait(60) for process in both] == [0, 0], importers.log.read_text()
+    first = importers.start("wild", point="chunk:after", count=1, by="SIGSTOP")
+    wait_until(lambda: _is_stopped(first), "the first standing still")
+    second = importers.start("wild")  # while the first is at work, however fast that is
+    wait_until(lambda: "waiting for its end" in importers.log.read_text(), "the second waiting")
+    first.send_signal(signal.SIGCONT)
+    assert [first.wait(60), second.wait(60)] == [0, 0], importers.log.read_text()
     found = {**what_is_left(importers, "wild"), "said": ""}
     assert found == {**undisturbed, "said": ""}
     # The second waited for the first and tells the same.
