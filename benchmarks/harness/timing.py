@@ -53,10 +53,11 @@ def started(
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Ask it to stop, as Ctrl-C does; what is left of its group after a while is killed."""
+    """Ask it to stop; what is left of its group after a while is killed. Not by SIGINT: whatever a
+    shell runs in the background ignores that, and so do its children."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_S)
     with contextlib.suppress(ProcessLookupError, PermissionError):
