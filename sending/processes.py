@@ -35,6 +35,7 @@ from django.db import connections
 from . import clock
 from .processes_ends import ABANDONED, Next, after, exit_code, wait_before
 from .processes_reports import LARGEST, Totals, decode
+from .stopping import Requests, end_at_once
 
 log = logging.getLogger("sendonce.sender")
 
@@ -109,7 +110,7 @@ class Supervisor:
                 f"started some ({', '.join(others)}): start run_sender several times instead"
             )
         self.totals = Totals(count)
-        self.signals = 0
+        self.signals = Requests()
         self._work = work
         self._drain = drain
         self._patience = patience
@@ -134,10 +135,9 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.signals += 1
-        if self.signals > 1:
+        if self.signals.is_second():
             self._kill()
-            os._exit(128 + number)
+            end_at_once(number)
 
     def run(self, watch: Callable[[Totals], None]) -> int:
         """Until all have ended for good; the exit code. ``watch`` is called ten times a second."""

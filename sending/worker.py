@@ -20,6 +20,7 @@ from .heartbeat import Heartbeat
 from .lanes import Lane
 from .ready import Ready, Shares
 from .shared import Shared
+from .stopping import Requests, end_at_once
 from .upkeep import Upkeep
 
 log = logging.getLogger("sendonce.sender")
@@ -69,7 +70,7 @@ class Sender:
         self.dispatcher = Dispatcher(self.shared, self.lanes)
         self.upkeep = Upkeep(self.shared, watch_drain=drain, patience=patience)
         self.heartbeat = Heartbeat(self.shared, direct=conf.DIRECT_CONNECTION)
-        self.signals = 0
+        self.signals = Requests()
         self.leaving = False
 
     def run(self, watch: Callable[[Sender], None] | None = None) -> None:
@@ -175,13 +176,13 @@ class Sender:
                 lane.hand.conclude(lot, "the sender was stopped")
 
     def handle_signals(self) -> None:
-        """Stop on SIGTERM, SIGINT and SIGHUP from now on; a second one ends the process."""
+        """Stop on SIGTERM, SIGINT and SIGHUP from now on; a second one, later than the first by
+        more than a second, ends the process."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # A plain number: a handler that logs or takes a lock, as an Event does, can wait for
-        # ever for what it has interrupted.
-        self.signals += 1
-        if self.signals > 1:
-            os._exit(128 + number)
+        # Plain values: a handler that logs or takes a lock, as an Event does, can wait for ever
+        # for what it has interrupted.
+        if self.signals.is_second():
+            end_at_once(number)

@@ -20,6 +20,7 @@ from django.db import connection
 from sending.installation import installation
 from sending.ledger import balance
 from sending.models import Installation, Worker
+from sending.stopping import TOGETHER
 from tests.conftest import ROOT
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
@@ -148,11 +149,13 @@ def test_a_second_signal_ends_all_at_once(sink: Callable[..., Sink], senders: Se
     relay.wait_for(LANES + 1)
     parent.send_signal(signal.SIGINT)
     wait_until(lambda: "processes_stopping" in said(senders), "the stop to begin")
+    time.sleep(TOGETHER)
     parent.send_signal(signal.SIGINT)
     assert parent.wait(10) == 128 + signal.SIGINT
     wait_until(lambda: all(map(is_gone, pids.values())), "the processes to be killed", 10)
     assert balance(campaign.pk).holds
     assert balance(campaign.pk).counts["sending"] > LANES
+    assert said(senders).count("ERROR ended_at_once signal=2") == 1
 
 
 def test_what_the_parent_says_is_not_counted_as_a_signal(
@@ -236,6 +239,7 @@ def test_ctrl_c_twice_ends_all_at_once(
     relay.wait_for(LANES + 1)
     os.killpg(parent.pid, signal.SIGINT)
     wait_until(lambda: said(senders).count(" sender_stopping ") == PROCESSES, "all to stop")
+    time.sleep(TOGETHER)
     os.killpg(parent.pid, signal.SIGINT)
     assert parent.wait(10) == 128 + signal.SIGINT
     wait_until(lambda: all(map(is_gone, pids.values())), "the processes to be gone", 10)

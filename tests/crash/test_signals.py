@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
 
 import pytest
 
 from sending.ledger import balance
 from sending.models import Send, Worker
+from sending.stopping import TOGETHER
 from tests.crash.conftest import Senders, Sink, addresses, make_campaign, wait_until
 from tests.crash.oracle import check
 
@@ -60,6 +62,23 @@ def test_a_second_signal_exits_at_once(sink: Callable[..., Sink], senders: Sende
     process.send_signal(signal.SIGTERM)
     # Two pending signals of a kind are one: the first must have been seen.
     wait_until(lambda: "sender_stopping" in senders.log.read_text(), "the stop to begin")
+    time.sleep(TOGETHER)
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 128 + signal.SIGTERM
     assert balance(campaign.pk).counts["sending"] == 1
+    assert "ERROR ended_at_once signal=15" in senders.log.read_text()
+
+
+def test_what_signals_a_process_and_its_group_has_asked_once(
+    sink: Callable[..., Sink], senders: Senders
+) -> None:
+    relay = sink("--delay", "0.02")
+    campaign = make_campaign(addresses(200))
+    process = senders.start_anew("--lanes", "4", EMAIL_URL=f"smtp://127.0.0.1:{relay.port}")
+    relay.wait_for(30)
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end and process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.02)
+    assert process.wait(60) == 0, senders.log.read_text()
+    check(campaign, relay.accepted(), doubt_at_most=0, people=200)

@@ -1,0 +1,43 @@
+"""Signals that ask a process to end: which of them is a second one, and the last words then."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+from .logs import LineFormatter
+
+#: Seconds. Who signals a process and then its whole group (``timeout`` does, supervisors do, and
+#: Ctrl-C beside them) has asked once.
+TOGETHER = 1.0
+
+
+class Requests:
+    """The signals so far; true once there was one. Takes no lock, so that a handler may use it."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def __bool__(self) -> bool:
+        return self._first is not None
+
+    def is_second(self) -> bool:
+        """Count a signal that came now; whether it asks for more than the first."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        return now - self._first > TOGETHER
+
+
+def end_at_once(number: int) -> None:
+    """Say so and end the process with 128 + ``number``, from a signal handler: no logger's lock is
+    taken, which the interrupted code may hold."""
+    said = "ended at once by a second signal: messages on the wire will be in doubt"
+    record = logging.makeLogRecord(
+        {"levelname": "ERROR", "msg": said, "event": "ended_at_once", "signal": number}
+    )
+    try:
+        os.write(2, f"{LineFormatter().format(record)}\n".encode())
+    finally:
+        os._exit(128 + number)
