@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, SystemCheckError
+
+from subscribers.standard_output import while_it_is_read
 
 
 class LookingCommand(BaseCommand):
@@ -15,3 +18,9 @@ class LookingCommand(BaseCommand):
             super().check(*args, **kwargs)
         except SystemCheckError as error:
             self.stderr.write(str(error))
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Print them, as far as somebody reads: what the command found out stays its exit code."""
+        with while_it_is_read():
+            for line in lines:
+                self.stdout.write(line)

@@ -78,14 +78,14 @@ class Command(LookingCommand):
         broken = [campaign.pk for campaign, found in counted if not found.holds]
         if options["json"]:
             data = [as_data(*pair, drifts.get(pair[0].pk, [])) for pair in counted]
-            self.stdout.write(json.dumps(data, indent=2))
+            self.show([json.dumps(data, indent=2)])
         else:
             if options["campaign"] is not None:
-                self._lines(block(*counted[0]) if counted else [])
+                self.show(block(*counted[0]) if counted else [])
             else:
                 self._overview(counted)
             for campaign_id, drift in drifts.items():
-                self._lines(["", *drift_block(campaign_id, drift)])
+                self.show(["", *drift_block(campaign_id, drift)])
         wrong = []
         if broken:
             wrong.append(f"the ledger does not add up for campaign {_ids(broken)}")
@@ -96,22 +96,18 @@ class Command(LookingCommand):
 
     def _overview(self, counted: list[tuple[Campaign, Balance]]) -> None:
         if not counted:
-            self._lines(["No campaign has started yet."])
+            self.show(["No campaign has started yet."])
             return
-        self._lines(overview(counted))
+        self.show(overview(counted))
         for campaign, found in counted:
             if not found.holds:
-                self._lines(["", *block(campaign, found)])
+                self.show(["", *block(campaign, found)])
         if all(found.holds for _, found in counted):
-            self._lines(["", "Every recipient is accounted for."])
+            self.show(["", "Every recipient is accounted for."])
 
     def _note(self, line: str) -> None:
         if line:
             self.stderr.write(line)
-
-    def _lines(self, lines: list[str]) -> None:
-        for line in lines:
-            self.stdout.write(line)
 
 
 def overview(counted: list[tuple[Campaign, Balance]]) -> list[str]:

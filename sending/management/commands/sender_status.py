@@ -49,8 +49,7 @@ class Command(LookingCommand):
     def _show(self, data: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
         if as_json:
             lines = [json.dumps(data, cls=DjangoJSONEncoder, indent=2, ensure_ascii=False)]
-        for line in lines:
-            self.stdout.write(line)
+        self.show(lines)
 
 
 def look() -> facts.Status:

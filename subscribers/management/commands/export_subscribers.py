@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from subscribers.exporting import Writable, export_csv
 from subscribers.models import Account, Segment
+from subscribers.standard_output import while_it_is_read
 
 
 class Command(BaseCommand):
@@ -67,9 +68,5 @@ def _to_file(path: Path, account: Account, segment: Segment | None) -> int:
 def _to_standard_output(target: Writable, account: Account, segment: Segment | None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
-    try:
+    with while_it_is_read():
         export_csv(target, account=account, segment=segment)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (head, a closed pager) has seen enough; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
