@@ -46,6 +46,7 @@ class Heartbeat(threading.Thread):
             host=socket.gethostname()[:200],
             pid=os.getpid(),
             lanes=self.shared.lanes,
+            sessions_a_lane=min(self.shared.sessions, self.shared.lot_limit),
             only_campaign=self.shared.campaign_id,
             started=Now(),
             seen=Now(),
@@ -150,7 +151,7 @@ class Heartbeat(threading.Thread):
             cursor.execute(sql.DURABLE)
             changes: dict[str, object] = {
                 "seen": Now(),
-                "note": "; ".join(shared.pauses.reasons)[:500],
+                "note": "; ".join([*shared.pauses.reasons, *shared.makes_do()])[:500],
             }
             if ending:
                 changes |= {"ended": Now(), "note": "signed off"}

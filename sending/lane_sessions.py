@@ -22,8 +22,10 @@ log = logging.getLogger("sendonce.sender")
 #: An open session that had nothing to do for this long is closed, politely, by us.
 IDLE_CLOSE = 30.0
 #: Seconds for which a lane makes do with the sessions it has, after one more was refused; twice as
-#: many each time, up to the second: a refusal may be a silence for as long as a time-out.
+#: many each time, up to the second: a refusal may be a silence for as long as ``EXTRA_PATIENCE``.
 FEWER, FEWER_AT_MOST = 60.0, 3600.0
+#: Seconds for each step of opening a session that the lane can do without: its messages wait.
+EXTRA_PATIENCE = 10.0
 
 
 class LaneSessions:
@@ -70,7 +72,7 @@ class LaneSessions:
             if sessions[number].is_open:
                 continue
             try:
-                if not self._open(alias, sessions[number]):
+                if not self._open(alias, sessions[number], EXTRA_PATIENCE):
                     break
                 self._fewer_for.pop(alias, None)
             except TransportFailure as failure:
@@ -78,14 +80,14 @@ class LaneSessions:
                 break
         return True
 
-    def _open(self, alias: str, session: Session) -> bool:
+    def _open(self, alias: str, session: Session, patience: float | None = None) -> bool:
         if session.is_open:
             return True
         doors = self._shared.doors
         if not doors.enter(alias, self._shared):
             return False
         try:
-            session.open()
+            session.open(patience)
         finally:
             doors.leave(alias)
         return True
@@ -102,7 +104,7 @@ class LaneSessions:
         """The relay refused an extra session, or ended it: do without for a while."""
         wait = min(2 * self._fewer_for.get(alias, FEWER / 2), FEWER_AT_MOST)
         self._fewer_for[alias] = wait
-        self._fewer_until[alias] = clock.now() + wait
+        self._fewer_until[alias] = self._shared.fewer_until[alias] = clock.now() + wait
         log.info(
             "the relay refused a further session, going on with fewer",
             extra={

@@ -14,7 +14,7 @@ from .answers import unnamed_answer
 from .health import is_error
 from .judge import BEFORE_RCPT, Judge
 from .lane_hand import InHand
-from .lane_sessions import LaneSessions
+from .lane_sessions import EXTRA_PATIENCE, LaneSessions
 from .lot import Lot, LotSize
 from .outcomes import Answer, Outcome, Reason, Verdict
 from .queue import Claimed
@@ -202,8 +202,9 @@ class OnWire:
         for track in closed:
             trip.free.remove(track)
         for track in closed[: len(lot.unstarted)]:
+            has_others = trip.free or trip.under_way
             try:
-                track.session.open()
+                track.session.open(EXTRA_PATIENCE if has_others else None)
             except TransportFailure as failure:
                 self._do_without(trip, failure.answer)
                 return

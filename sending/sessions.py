@@ -79,8 +79,9 @@ class Session(Protocol):
     def fileno(self) -> int:
         """The socket that a transaction waits for when it yields; -1 where there is none."""
 
-    def open(self) -> None:
-        """Connect and authenticate. Raises ``TransportFailure``."""
+    def open(self, patience: float | None = None) -> None:
+        """Connect and authenticate, with ``patience`` seconds for each step where its own time-out
+        is longer and can be set. Raises ``TransportFailure``."""
 
     def transaction(self, message: Any, following: Any = None) -> Transaction:
         """Hand one message to its one recipient; the acceptance. Raises ``TransportFailure`` for
@@ -122,11 +123,11 @@ class SMTPSession:
     def fileno(self) -> int:
         return self._backend.fileno()
 
-    def open(self) -> None:
+    def open(self, patience: float | None = None) -> None:
         try:
             if self._backend.is_open and not self._backend.is_ready:
                 self._backend.close()
-            self._backend.open()
+            self._backend.open(patience)
         except SMTPFailure as failure:
             raise TransportFailure(failure.answer) from failure
 
@@ -183,7 +184,7 @@ class BackendSession:
     def seems_open(self) -> bool:
         return self._open
 
-    def open(self) -> None:
+    def open(self, patience: float | None = None) -> None:
         if self._open:
             return
         try:

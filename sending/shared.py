@@ -66,6 +66,8 @@ class Shared:
     limits: Limits = field(default_factory=Limits)
     #: By transport, the row at whose recipient it said that it takes nothing at all.
     suspects: dict[str, int] = field(default_factory=dict)
+    #: By transport, until when some lane does without a further session (``sending.clock``).
+    fewer_until: dict[str, float] = field(default_factory=dict)
     #: Campaigns about which somebody decides: not claimed from until then (``sending.clock``).
     parked: dict[int, float] = field(default_factory=dict)
     #: Finish the message on the wire, start no other.
@@ -130,6 +132,15 @@ class Shared:
         for campaign_id in [c for c, until in list(self.parked.items()) if until <= now]:
             self.parked.pop(campaign_id, None)
         return set(self.parked)
+
+    def makes_do(self) -> list[str]:
+        """What staff are told of transports that refused a lane a further session lately."""
+        now = clock.now()
+        return [
+            f"{alias} refuses more mail sessions, going on with fewer"
+            for alias, until in sorted(self.fewer_until.copy().items())
+            if until > now
+        ]
 
     def pause_campaign(self, campaign_id: int, reason: str) -> None:
         """The brake was pulled: pause the campaign, unless somebody was faster."""

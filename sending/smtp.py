@@ -180,8 +180,9 @@ class EmailBackend(BaseEmailBackend):
         """Whether the ``following`` message is of any consequence on the open session."""
         return self._session is not None and self._session.announces
 
-    def open(self) -> bool | None:
+    def open(self, patience: float | None = None) -> bool | None:
         """Connect and authenticate unless that is done; whether a new connection was needed.
+        ``patience``: seconds that each step may take at most, if its time-out is longer.
 
         Raises ``SMTPFailure`` with the stage (connect, greeting, tls, ehlo, auth); with
         ``fail_silently`` returns None instead.
@@ -189,7 +190,7 @@ class EmailBackend(BaseEmailBackend):
         if self.is_open:
             return False
         try:
-            self._connect()
+            self._connect(patience)
         except SMTPFailure:
             if not self.fail_silently:
                 raise
@@ -214,7 +215,7 @@ class EmailBackend(BaseEmailBackend):
         if session is not None:
             session.abort()
 
-    def _connect(self) -> Session:
+    def _connect(self, patience: float | None = None) -> Session:
         if self._session is not None:
             self._session.drop()
         if (self.use_tls or self.use_ssl) and self._context is None:
@@ -223,7 +224,7 @@ class EmailBackend(BaseEmailBackend):
             host=self.host,
             port=self.port,
             local_hostname=self.local_hostname or DNS_NAME.get_fqdn(),
-            timeouts=self.timeouts,
+            timeouts=self.timeouts.for_opening(patience),
             username=self.username,
             password=self.password,
             use_tls=self.use_tls,
@@ -236,6 +237,7 @@ class EmailBackend(BaseEmailBackend):
         if self._aborted:
             session.abort()
         session.open()
+        session.timeouts = self.timeouts
         return session
 
     def _ssl_context(self) -> ssl.SSLContext:

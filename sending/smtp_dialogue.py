@@ -5,7 +5,7 @@ from __future__ import annotations
 import smtplib
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from .answers import Answer, Stage, answer
@@ -54,6 +54,13 @@ class Timeouts:
     connect: float = 30.0
     command: float = 300.0
     final: float = 600.0
+
+    def for_opening(self, patience: float | None) -> Timeouts:
+        """None of them longer than ``patience`` seconds; None: as they are."""
+        if patience is None:
+            return self
+        connect, command = min(self.connect, patience), min(self.command, patience)
+        return replace(self, connect=connect, command=command)
 
 
 @dataclass(kw_only=True)

@@ -48,7 +48,8 @@ FAILURES = (
 @dataclass(frozen=True, slots=True)
 class WorkerFact:
     """``state`` is ``alive``, ``ended`` (signed off) or ``lost`` (silent, did not sign off).
-    ``campaign``: the only one that it serves, None where it serves all."""
+    ``campaign``: the only one that it serves, None where it serves all. Each lane has up to
+    ``sessions_a_lane`` mail sessions to a transport."""
 
     id: int
     host: str
@@ -60,6 +61,7 @@ class WorkerFact:
     holds: int
     note: str
     campaign: int | None = None
+    sessions_a_lane: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ def workers(now: datetime) -> list[WorkerFact]:
             holds=held[pk],
             note=worker.note,
             campaign=worker.only_campaign,
+            sessions_a_lane=worker.sessions_a_lane,
         )
         for pk, worker in sorted(found.items())
     ]

@@ -42,11 +42,12 @@ def _workers(status: Status) -> Iterator[str]:
     alive = sum(worker.state == "alive" for worker in status.workers)
     yield f"SENDERS: {alive} alive" if alive else "SENDERS: none alive; start one with run_sender"
     order = {"lost": 0, "alive": 1, "ended": 2}
+    abreast = any(worker.sessions_a_lane > 1 for worker in status.workers)
     rows = [
         [
             f"{worker.host}:{worker.pid}",
             worker.state,
-            worker.lanes,
+            f"{worker.lanes} x {worker.sessions_a_lane}" if abreast else worker.lanes,
             worker.holds,
             ago(worker.seen, status.now),
             short("; ".join(filter(None, (_only(worker), worker.note))), 60),
@@ -54,7 +55,8 @@ def _workers(status: Status) -> Iterator[str]:
         for worker in sorted(status.workers, key=lambda w: (order[w.state], w.id))
     ]
     if rows:
-        yield from listed(["sender", "is", "lanes", "rows held", "seen", "note"], rows)
+        lanes = "lanes x sessions" if abreast else "lanes"
+        yield from listed(["sender", "is", lanes, "rows held", "seen", "note"], rows)
     shown = sum(worker.state == "ended" for worker in status.workers)
     if status.ended_workers > shown:
         yield f"  and {status.ended_workers - shown} more that ended within a day"

@@ -32,7 +32,7 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     """Senders, of the whole installation: they have no account."""
 
     change_list_template = "admin/sendonce_sending/worker/change_list.html"
-    list_display = ("__str__", "state", "lanes", "began", "last", "only", "open", "brief_note")
+    list_display = ("__str__", "state", "has", "began", "last", "only", "open", "brief_note")
     sortable_by = ()
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -70,14 +70,19 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
         """With the columns that are counted for all rows at once, bound to this request's look."""
         shown = list(super().get_list_display(request))
         found: Senders | None = getattr(request, _LOOKED, None)
-        if found is not None and "lanes" in shown:
-            place = shown.index("lanes") + 1
+        if found is not None and "has" in shown:
+            place = shown.index("has") + 1
             shown[place:place] = [_holds(found), _rate(found)]
         return shown
 
     @admin.display(description="state")
     def state(self, obj: Any) -> str:
         return worker_state(obj.ended, obj.seen, obj.db_now)
+
+    @admin.display(description="lanes")
+    def has(self, obj: Worker) -> str:
+        each = obj.sessions_a_lane
+        return f"{obj.lanes:,}" if each == 1 else f"{obj.lanes:,} with {each} sessions each"
 
     @admin.display(description="since")
     def began(self, obj: Worker) -> str:

@@ -18,6 +18,8 @@ class Worker(models.Model):
     host = models.CharField(max_length=200)
     pid = models.IntegerField()
     lanes = models.PositiveIntegerField()
+    #: Mail sessions that each lane may have to a transport without a limit of connections.
+    sessions_a_lane = models.PositiveSmallIntegerField(default=1, db_default=1)
     started = models.DateTimeField()
     seen = models.DateTimeField()
     ended = models.DateTimeField(null=True, blank=True)

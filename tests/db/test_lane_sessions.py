@@ -184,6 +184,7 @@ def test_a_further_session_that_is_refused_costs_nothing(
     assert_each_once(relay, [*sends, *more])
     assert relay.connections == 2, "not asked again so soon"
     assert lane.shared.pauses.is_clear
+    assert lane.shared.makes_do() == ["default refuses more mail sessions, going on with fewer"]
     assert not TransportPause.objects.exists()
 
     relay.greeting = lambda number: GREETING
@@ -193,6 +194,7 @@ def test_a_further_session_that_is_refused_costs_nothing(
     assert lane.step(timeout=0)
     assert statuses(last) == ["sent"] * 9
     assert is_open(lane) == [True] * SESSIONS
+    assert lane.shared.makes_do() == []
 
 
 def test_a_further_connection_that_is_refused_costs_nothing(
@@ -209,6 +211,30 @@ def test_a_further_connection_that_is_refused_costs_nothing(
     assert_each_once(relay, sends)
     assert is_open(lane) == [True, False]
     assert lane.shared.pauses.is_clear
+
+
+def test_a_further_session_that_is_met_with_silence_is_not_waited_for_as_the_relay_is(
+    lane: Lane,
+    relay: Relay,
+    gathering: Gathering,
+    sends: list[Send],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its own time-outs are half a minute for connecting and five for the greeting."""
+    gathering.size = 1
+    monkeypatch.setattr(lane_sessions, "EXTRA_PATIENCE", 0.5)
+    relay.greeting_delay = lambda number: 0.0 if number == 1 else 600.0
+    caplog.set_level("INFO", logger="sendonce.sender")
+    assert lane.step(timeout=0)
+    assert_each_once(relay, sends)
+    assert relay.connections == 2
+    (said,) = [r for r in caplog.records if getattr(r, "event", "") == "session_refused"]
+    assert (said.stage, said.reason) == ("greeting", "timed out")  # type: ignore[attr-defined]
+    (session,) = lane.sessions.abreast("default")
+    assert isinstance(session, SMTPSession)
+    assert session._backend._session is not None
+    assert session._backend._session.timeouts.command == 300.0, "the first has its own"
 
 
 # --- a relay that hesitates ------------------------------------------------------------------
@@ -314,9 +340,9 @@ def test_what_the_lot_before_left_is_written_before_further_sessions_are_opened(
     found: list[str] = []
     opening = SMTPSession.open
 
-    def watched(session: SMTPSession) -> None:
+    def watched(session: SMTPSession, *patience: float | None) -> None:
         found.append(status_of(first))
-        opening(session)
+        opening(session, *patience)
 
     monkeypatch.setattr(SMTPSession, "open", watched)
     lane.size.size = 3

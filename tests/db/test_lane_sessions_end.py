@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 
 from campaigns.models import Campaign
-from sending import clock
+from sending import clock, lane_sessions, lane_wire
 from sending.lanes import Lane
 from sending.models import Send
 from tests.crash.relay import GREETING, OK, Relay
@@ -169,6 +169,25 @@ def test_where_none_can_be_opened_again_one_refusal_is_enough(
     assert statuses(sends[:3]) == ["sent"] * 3
     assert_back(*sends[3:])
     assert relay.connections == SESSIONS + 1
+
+
+def test_one_that_opens_again_into_silence_keeps_the_others_waiting_for_a_moment(
+    lane: Lane,
+    relay: Relay,
+    gathering: Gathering,
+    sends: list[Send],
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not for the minutes that the relay itself is waited for."""
+    for module in (lane_sessions, lane_wire):
+        monkeypatch.setattr(module, "EXTRA_PATIENCE", 0.5)
+    relay.greeting_delay = lambda number: 600.0 if number == SESSIONS + 2 else 0.0
+    with through(relay.port, messages_per_connection=2, **WAYS[way][1]):
+        assert lane.step(timeout=0)
+    assert_each_once(relay, sends)
+    assert relay.connections >= SESSIONS + 2
+    assert_has_nothing(lane)
 
 
 def test_no_more_are_opened_again_than_there_are_messages(

@@ -25,7 +25,9 @@ PAGE = url(Worker, "changelist")
 def test_what_each_holds_and_how_fast_it_is(superuser_client: Client) -> None:
     now = timezone.now()
     campaign = CampaignFactory.create(sending=True)
-    busy = WorkerFactory.create(lanes=8, sessions={"default": 4, "bulk": 0}, note="waits for bulk")
+    busy = WorkerFactory.create(
+        lanes=8, sessions_a_lane=4, sessions={"default": 4, "bulk": 0}, note="waits for bulk"
+    )
     SendFactory.create(campaign=campaign, claimed=True, worker=busy)
     SendFactory.create(campaign=campaign, handed_over=True, worker=busy)
     for seconds in (1, 2, 300):
@@ -43,6 +45,7 @@ def test_what_each_holds_and_how_fast_it_is(superuser_client: Client) -> None:
         '<td class="field-holds">2</td>',
         '<td class="field-state">alive</td>',
         "4 by default",
+        "8 with 4 sessions each",
         "waits for bulk",
     ):
         assert words in text, words

@@ -53,6 +53,18 @@ def test_workers_are_alive_ended_or_lost() -> None:
     assert run("sender_status").startswith("SENDERS: 1 alive\n")
 
 
+def test_sessions_of_lanes_are_shown_where_somebody_has_several() -> None:
+    now = timezone.now()
+    WorkerFactory.create(host="plain", pid=1, seen=now, lanes=8)
+    assert run("sender_status").splitlines()[1].split()[2] == "lanes"
+    WorkerFactory.create(host="wide", pid=2, seen=now, lanes=8, sessions_a_lane=4)
+    head, *rows = (re.split(" {2,}", line) for line in run("sender_status").splitlines()[1:4])
+    shown = {row[1]: row[head.index("lanes x sessions")] for row in rows}
+    assert shown == {"plain:1": "8 x 1", "wide:2": "8 x 4"}
+    told = json.loads(run("sender_status", "--json"))["workers"]
+    assert [worker["sessions_a_lane"] for worker in told] == [1, 4]
+
+
 @pytest.mark.parametrize(("seconds", "state"), [(0, "alive"), (10, "alive"), (11, "lost")])
 def test_a_worker_is_alive_for_ten_seconds(seconds: int, state: str) -> None:
     now = timezone.now()
