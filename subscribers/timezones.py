@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django.core.exceptions import ValidationError
+
+
+@cache
+def timezone_names() -> tuple[str, ...]:
+    """All of them, sorted. Kept: to find them six hundred files are looked for."""
+    return tuple(sorted(available_timezones()))
 
 
 def validate_timezone(name: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib.admin.widgets import (
@@ -14,12 +14,16 @@ from django.contrib.admin.widgets import (
     AdminTextInputWidget,
 )
 from django.core.exceptions import ValidationError
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from ..addresses import AddressError, lower, normalize
 from ..conf import conf
 from ..locales import validate_locale
 from ..models import Account, Membership, Subscriber
 from ..suppression import is_suppressed
+from ..timezones import timezone_names
 
 Status = Subscriber.Status
 #: What staff may turn a status into. Unsubscribing is an action of its own, and only a new
@@ -119,6 +123,25 @@ class DomainsField(forms.CharField):
             raise ValidationError(f"\u201c{shown}\u201d is no domain name.") from None
 
 
+class LongSelect(forms.Select):
+    """As Django's, of choices without groups: that one renders a template for each."""
+
+    def render(
+        self, name: str, value: Any, attrs: dict[str, Any] | None = None, renderer: Any = None
+    ) -> SafeString:
+        chosen = self.format_value(value)
+        options = format_html_join(
+            "\n",
+            '<option value="{}"{}>{}</option>',
+            (
+                (key, mark_safe(" selected") if str(key) in chosen else "", label)
+                for key, label in self.choices
+            ),
+        )
+        attributes = flatatt(self.build_attrs({**self.attrs, "name": name}, attrs))
+        return format_html("<select{}>\n{}\n</select>", attributes, options)
+
+
 class AccountForm(forms.ModelForm):
     other_domains = DomainsField(
         required=False,
@@ -145,17 +168,17 @@ class AccountForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._offer("timezone", sorted(available_timezones()))
+        self._offer("timezone", timezone_names())
         self._offer("transport", sorted(conf.TRANSPORTS), unknown="not configured")
 
-    def _offer(self, name: str, known: list[str], unknown: str = "") -> None:
+    def _offer(self, name: str, known: Sequence[str], unknown: str = "") -> None:
         """A choice of what there is, and of what is stored although it is no more."""
         if name in self.fields:
             stored = getattr(self.instance, name)
             choices = [(n, n) for n in known]
             if stored not in known:
                 choices.insert(0, (stored, f"{stored} ({unknown})" if unknown else stored))
-            self.fields[name].widget = forms.Select(choices=choices)
+            self.fields[name].widget = LongSelect(choices=choices)
 
     def clean_transport(self) -> str:
         alias: str = self.cleaned_data["transport"]

@@ -178,9 +178,9 @@ def test_a_session_that_is_used_up_makes_them_wait_for_nothing(
     found: list[str] = []
     opening = SMTPSession.open
 
-    def slowly(session: SMTPSession) -> None:
+    def slowly(session: SMTPSession, *patience: float | None) -> None:
         found.extend(status_of(send) for send in first)
-        opening(session)
+        opening(session, *patience)
 
     monkeypatch.setattr(SMTPSession, "open", slowly)
     assert lane.step(timeout=0)
