@@ -1,6 +1,6 @@
 """All benchmarks in turn, the table of targets, and RESULTS.md: what ``make bench`` runs.
 
-    make bench                              about 20 minutes
+    make bench                              about 25 minutes
     make bench ARGS=--quick                 under three minutes; writes no RESULTS.md
     make bench ARGS="--only drain,relay"    some of them; without RESULTS.md, too
 
@@ -50,8 +50,8 @@ PARTS = (
     ),
     Part("relay", "bench_relay", patience=(60, 90)),
     Part("fairness", "bench_fairness", patience=(120, 150)),
-    # Ten million rows, the script's default, are minutes of filling.
-    Part("scale", "bench_scale", ("--rows", "4000000", "--part-seconds", "200"), (120, 600)),
+    # With ten million rows, which are four minutes of filling.
+    Part("scale", "bench_scale", ("--part-seconds", "200"), (120, 1000)),
     Part("compose", "bench_compose"),
     Part("smtp", "bench_smtp"),
     Part("import", "bench_import", ("--rows", "300000")),
@@ -60,7 +60,7 @@ PARTS = (
     Part("lists", "bench_admin_lists", ("--rows", "100000", "--rounds", "1"), (150, 300)),
 )
 #: Seconds for all parts, quick and whole: a bound for a busy machine.
-BUDGET = (480.0, 1700.0)
+BUDGET = (480.0, 2200.0)
 #: With less left, a part isn't begun.
 LEAST_S = 10.0
 
