@@ -22,7 +22,7 @@ log = logging.getLogger("sendonce.sender")
 #: An open session that had nothing to do for this long is closed, politely, by us.
 IDLE_CLOSE = 30.0
 #: Seconds for which a lane makes do with the sessions it has, after one more was refused; twice as
-#: many each time, up to the second: a refusal may be a silence for as long as ``EXTRA_PATIENCE``.
+#: many each time, up to the second: a refusal may be a silence, of ``EXTRA_PATIENCE``.
 FEWER, FEWER_AT_MOST = 60.0, 3600.0
 #: Seconds for each step of opening a session that the lane can do without: its messages wait.
 EXTRA_PATIENCE = 10.0
@@ -104,7 +104,9 @@ class LaneSessions:
         """The relay refused an extra session, or ended it: do without for a while."""
         wait = min(2 * self._fewer_for.get(alias, FEWER / 2), FEWER_AT_MOST)
         self._fewer_for[alias] = wait
-        self._fewer_until[alias] = self._shared.fewer_until[alias] = clock.now() + wait
+        self._fewer_until[alias] = until = clock.now() + wait
+        of_all = self._shared.fewer_until
+        of_all[alias] = max(until, of_all.get(alias, 0.0))
         log.info(
             "the relay refused a further session, going on with fewer",
             extra={

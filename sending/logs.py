@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -30,6 +31,15 @@ def _quoted(value: Any, *, always: bool = False) -> str:
     if always or " " in text or "=" in text or '"' in text or not text:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return text
+
+
+def descriptor() -> int:
+    """The file that the sender's log goes to; standard error where that has no number."""
+    for handler in log.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                return int(handler.stream.fileno())
+    return 2
 
 
 def configure(stream: TextIO, *, level: str) -> None:

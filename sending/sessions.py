@@ -127,7 +127,8 @@ class SMTPSession:
         try:
             if self._backend.is_open and not self._backend.is_ready:
                 self._backend.close()
-            self._backend.open(patience)
+            self._backend.patience = patience  # no argument: subclasses have an ``open`` of theirs
+            self._backend.open()
         except SMTPFailure as failure:
             raise TransportFailure(failure.answer) from failure
 

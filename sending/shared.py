@@ -134,10 +134,10 @@ class Shared:
         return set(self.parked)
 
     def makes_do(self) -> list[str]:
-        """What staff are told of transports that refused a lane a further session lately."""
+        """What staff are told of transports to which some lane has fewer sessions than it may."""
         now = clock.now()
         return [
-            f"{alias} refuses more mail sessions, going on with fewer"
+            f"{alias} allows no more mail sessions, going on with fewer"
             for alias, until in sorted(self.fewer_until.copy().items())
             if until > now
         ]

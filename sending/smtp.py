@@ -128,6 +128,8 @@ class EmailBackend(BaseEmailBackend):
             raise ImproperlyConfigured("SMTP: set at most one of chunking and back_to_back.")
         if self.use_ssl and self.use_tls:
             raise ImproperlyConfigured("SMTP: set at most one of use_ssl and use_tls.")
+        #: Seconds that each step of opening may take at most, if its time-out is longer.
+        self.patience: float | None = None
         self._session: Session | None = None
         self._context: ssl.SSLContext | None = None
         self._aborted = False
@@ -180,9 +182,8 @@ class EmailBackend(BaseEmailBackend):
         """Whether the ``following`` message is of any consequence on the open session."""
         return self._session is not None and self._session.announces
 
-    def open(self, patience: float | None = None) -> bool | None:
+    def open(self) -> bool | None:
         """Connect and authenticate unless that is done; whether a new connection was needed.
-        ``patience``: seconds that each step may take at most, if its time-out is longer.
 
         Raises ``SMTPFailure`` with the stage (connect, greeting, tls, ehlo, auth); with
         ``fail_silently`` returns None instead.
@@ -190,7 +191,7 @@ class EmailBackend(BaseEmailBackend):
         if self.is_open:
             return False
         try:
-            self._connect(patience)
+            self._connect()
         except SMTPFailure:
             if not self.fail_silently:
                 raise
@@ -215,7 +216,7 @@ class EmailBackend(BaseEmailBackend):
         if session is not None:
             session.abort()
 
-    def _connect(self, patience: float | None = None) -> Session:
+    def _connect(self) -> Session:
         if self._session is not None:
             self._session.drop()
         if (self.use_tls or self.use_ssl) and self._context is None:
@@ -224,7 +225,7 @@ class EmailBackend(BaseEmailBackend):
             host=self.host,
             port=self.port,
             local_hostname=self.local_hostname or DNS_NAME.get_fqdn(),
-            timeouts=self.timeouts.for_opening(patience),
+            timeouts=self.timeouts.for_opening(self.patience),
             username=self.username,
             password=self.password,
             use_tls=self.use_tls,

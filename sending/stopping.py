@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import time
 
-from .logs import LineFormatter
+from .logs import LineFormatter, descriptor
 
 #: Seconds. Who signals a process and then its whole group (``timeout`` does, supervisors do, and
 #: Ctrl-C beside them) has asked once.
@@ -31,13 +32,17 @@ class Requests:
 
 
 def end_at_once(number: int) -> None:
-    """Say so and end the process with 128 + ``number``, from a signal handler: no logger's lock is
-    taken, which the interrupted code may hold."""
-    said = "ended at once by a second signal: messages on the wire will be in doubt"
+    """Say so in the log and end the process with 128 + ``number``. For a signal handler: it takes
+    no logger's lock, which the interrupted code may hold, and waits for no reader."""
+    said = "ended at once by a second signal: messages that are on the wire will be in doubt"
     record = logging.makeLogRecord(
         {"levelname": "ERROR", "msg": said, "event": "ended_at_once", "signal": number}
     )
     try:
-        os.write(2, f"{LineFormatter().format(record)}\n".encode())
+        to = descriptor()
+        room = select.poll()
+        room.register(to, select.POLLOUT)
+        if room.poll(0):
+            os.write(to, f"{LineFormatter().format(record)}\n".encode())
     finally:
         os._exit(128 + number)

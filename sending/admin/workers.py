@@ -82,7 +82,7 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
     @admin.display(description="lanes")
     def has(self, obj: Worker) -> str:
         each = obj.sessions_a_lane
-        return f"{obj.lanes:,}" if each == 1 else f"{obj.lanes:,} with {each} sessions each"
+        return f"{obj.lanes:,}" if each == 1 else f"{obj.lanes:,} with up to {each} sessions each"
 
     @admin.display(description="since")
     def began(self, obj: Worker) -> str:

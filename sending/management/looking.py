@@ -21,6 +21,6 @@ class LookingCommand(BaseCommand):
 
     def show(self, lines: Iterable[str]) -> None:
         """Print them, as far as somebody reads: what the command found out stays its exit code."""
-        with while_it_is_read():
+        with while_it_is_read(self.stdout):
             for line in lines:
                 self.stdout.write(line)

@@ -11,24 +11,30 @@ import pytest
 
 from tests.conftest import ROOT
 
-ACCOUNT = "from subscribers.models import Account; Account.objects.create(slug='a', name='A')"
+ACCOUNT = "from tests.factories import AccountFactory; AccountFactory.create(slug='a')"
+BROKEN = "from tests.db.commands import campaign_with; campaign_with({'sent': 3}, audience=4)"
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "given", "code", "words"),
     [
-        ["sender_status"],
-        ["sender_status", "--json"],
-        ["ledger"],
-        ["export_subscribers", "--account", "a"],
+        (["sender_status"], ACCOUNT, 0, ""),
+        (["sender_status", "--json"], ACCOUNT, 0, ""),
+        (["ledger"], ACCOUNT, 0, ""),
+        (["ledger"], BROKEN, 1, "the ledger does not add up for campaign"),
+        (["export_subscribers", "--account", "a"], ACCOUNT, 0, ""),
     ],
 )
 def test_a_reader_that_has_seen_enough_is_no_error(
     command: list[str],
+    given: str,
+    code: int,
+    words: str,
     environ: dict[str, str],
     manage: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    assert manage("shell", "-c", ACCOUNT).returncode == 0
+    made = manage("shell", "-c", given)
+    assert made.returncode == 0, made.stderr
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as closed:
@@ -42,4 +48,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(
             text=True,
             timeout=120,
         )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "Pipe" not in done.stderr
+    assert bool(done.stderr) == bool(words)

@@ -239,6 +239,7 @@ def test_ctrl_c_twice_ends_all_at_once(
     relay.wait_for(LANES + 1)
     os.killpg(parent.pid, signal.SIGINT)
     wait_until(lambda: said(senders).count(" sender_stopping ") == PROCESSES, "all to stop")
+    wait_until(lambda: "processes_stopping" in said(senders), "their parent, too")
     time.sleep(TOGETHER)
     os.killpg(parent.pid, signal.SIGINT)
     assert parent.wait(10) == 128 + signal.SIGINT

@@ -15,7 +15,8 @@ from campaigns.models import Campaign
 from sending import clock, lane_sessions, smtp_wire
 from sending.lanes import Lane
 from sending.models import Send, TransportPause
-from sending.sessions import SMTPSession
+from sending.sessions import Session, SMTPSession
+from sending.smtp_dialogue import Timeouts
 from sending.transports import Transport
 from tests.crash.relay import GREETING, OK, Relay
 
@@ -162,6 +163,12 @@ def current_wire(lane: Lane) -> list[int]:
     return list(lot.on_wire) if lot is not None else []
 
 
+def _timeouts(session: Session) -> Timeouts:
+    assert isinstance(session, SMTPSession)
+    assert session._backend._session is not None
+    return session._backend._session.timeouts
+
+
 # --- a further session that is refused -------------------------------------------------------
 
 
@@ -184,7 +191,7 @@ def test_a_further_session_that_is_refused_costs_nothing(
     assert_each_once(relay, [*sends, *more])
     assert relay.connections == 2, "not asked again so soon"
     assert lane.shared.pauses.is_clear
-    assert lane.shared.makes_do() == ["default refuses more mail sessions, going on with fewer"]
+    assert lane.shared.makes_do() == ["default allows no more mail sessions, going on with fewer"]
     assert not TransportPause.objects.exists()
 
     relay.greeting = lambda number: GREETING
@@ -195,6 +202,9 @@ def test_a_further_session_that_is_refused_costs_nothing(
     assert statuses(last) == ["sent"] * 9
     assert is_open(lane) == [True] * SESSIONS
     assert lane.shared.makes_do() == []
+    assert [_timeouts(session).command for session in lane.sessions.abreast("default")] == [
+        300.0
+    ] * SESSIONS, "less patience is for opening alone"
 
 
 def test_a_further_connection_that_is_refused_costs_nothing(
@@ -221,7 +231,7 @@ def test_a_further_session_that_is_met_with_silence_is_not_waited_for_as_the_rel
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its own time-outs are half a minute for connecting and five for the greeting."""
+    """Its own time-outs are half a minute for connecting, and five for the greeting."""
     gathering.size = 1
     monkeypatch.setattr(lane_sessions, "EXTRA_PATIENCE", 0.5)
     relay.greeting_delay = lambda number: 0.0 if number == 1 else 600.0
@@ -231,10 +241,7 @@ def test_a_further_session_that_is_met_with_silence_is_not_waited_for_as_the_rel
     assert relay.connections == 2
     (said,) = [r for r in caplog.records if getattr(r, "event", "") == "session_refused"]
     assert (said.stage, said.reason) == ("greeting", "timed out")  # type: ignore[attr-defined]
-    (session,) = lane.sessions.abreast("default")
-    assert isinstance(session, SMTPSession)
-    assert session._backend._session is not None
-    assert session._backend._session.timeouts.command == 300.0, "the first has its own"
+    assert len(lane.sessions.abreast("default")) == 1
 
 
 # --- a relay that hesitates ------------------------------------------------------------------

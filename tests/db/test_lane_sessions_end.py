@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 
 from campaigns.models import Campaign
-from sending import clock, lane_sessions, lane_wire
+from sending import clock, lane_wire
 from sending.lanes import Lane
 from sending.models import Send
 from tests.crash.relay import GREETING, OK, Relay
@@ -180,8 +180,7 @@ def test_one_that_opens_again_into_silence_keeps_the_others_waiting_for_a_moment
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not for the minutes that the relay itself is waited for."""
-    for module in (lane_sessions, lane_wire):
-        monkeypatch.setattr(module, "EXTRA_PATIENCE", 0.5)
+    monkeypatch.setattr(lane_wire, "EXTRA_PATIENCE", 0.5)
     relay.greeting_delay = lambda number: 600.0 if number == SESSIONS + 2 else 0.0
     with through(relay.port, messages_per_connection=2, **WAYS[way][1]):
         assert lane.step(timeout=0)

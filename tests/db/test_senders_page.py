@@ -45,7 +45,7 @@ def test_what_each_holds_and_how_fast_it_is(superuser_client: Client) -> None:
         '<td class="field-holds">2</td>',
         '<td class="field-state">alive</td>',
         "4 by default",
-        "8 with 4 sessions each",
+        "8 with up to 4 sessions each",
         "waits for bulk",
     ):
         assert words in text, words

@@ -9,9 +9,20 @@ import pytest
 
 from sending.outcomes import Outcome, Stage
 from sending.smtp import EmailBackend, StaleConnection
+from sending.smtp_dialogue import Timeouts
 
 from .scripted_smtp import Peer, Talk, scripted
 from .smtp_relay import DATA, backend, deliver, failure, outcome, until
+
+
+@pytest.mark.parametrize(
+    ("patience", "seconds"), [(None, (30, 300, 600)), (10, (10, 10, 600)), (100, (30, 100, 600))]
+)
+def test_patience_shortens_what_opening_may_take(
+    patience: float | None, seconds: tuple[int, int, int]
+) -> None:
+    found = Timeouts().for_opening(patience)
+    assert (found.connect, found.command, found.final) == seconds
 
 
 def stale_fin(peer: Peer) -> None:

@@ -40,7 +40,7 @@ EPILOG = """exit codes:
   3    the database cannot keep the promise (fsync off, a standby, too old)
   4    another database cluster than before: check, then --confirm-cluster
   5    stopped while the database was away: rows on the wire will be in doubt
-  130, 143   a second signal: stopped at once, as by kill -9
+  130, 143   a second signal, more than a second later: stopped at once, as by kill -9
 """
 
 

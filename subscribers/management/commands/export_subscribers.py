@@ -68,5 +68,5 @@ def _to_file(path: Path, account: Account, segment: Segment | None) -> int:
 def _to_standard_output(target: Writable, account: Account, segment: Segment | None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
-    with while_it_is_read():
+    with while_it_is_read(target):
         export_csv(target, account=account, segment=segment)
