@@ -31,7 +31,8 @@ class Senders:
     """``alive`` live, ``silent`` did not sign off and were not seen lately. ``a_minute`` messages
     were handed over by all of them, as of the last seconds; ``of`` by each, by the worker's id.
     ``holds``: claimed and on their way now, by the worker's id; None: by one that is gone.
-    ``alone``: of those alive, how many serve nothing but the campaign they were started for."""
+    ``alone``: of those alive, how many serve nothing but the campaign they were started for.
+    ``limited``: whether some, alive or silent, had sessions of a transport that limits them."""
 
     alive: int
     silent: int
@@ -41,13 +42,14 @@ class Senders:
     holds: Counter[int | None]
     running: bool
     alone: int = 0
+    limited: bool = False
 
 
 def senders(now: datetime) -> Senders:
     """Look once: four statements, whatever there is."""
     lately = Worker.objects.filter(ended__isnull=True, seen__gte=now - RECENT)
-    seen = list(lately.values_list("seen", "lanes", "only_campaign"))
-    alive = [(lanes, only) for when, lanes, only in seen if now - when <= ALIVE_WITHIN]
+    seen = list(lately.values_list("seen", "lanes", "only_campaign", "sessions"))
+    alive = [(lanes, only) for when, lanes, only, _ in seen if now - when <= ALIVE_WITHIN]
     running = Campaign.objects.filter(status=Campaign.Status.SENDING).order_by("-pk")
     ids = list(running.values_list("pk", flat=True)[:CAMPAIGNS])
     total, each = _rates(ids)
@@ -60,6 +62,7 @@ def senders(now: datetime) -> Senders:
         holds=holds(),
         running=bool(ids),
         alone=sum(only is not None for _, only in alive),
+        limited=any(number for *_, held in seen for number in held.values()),
     )
 
 

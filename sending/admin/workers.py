@@ -12,6 +12,7 @@ from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
 
 from campaigns.models import Campaign
 from subscribers.admin import StyledMedia
@@ -21,7 +22,7 @@ from subscribers.scoping import ReadOnly, ScopedAdmin, account_ids
 from ..alive import worker_state
 from ..models import Installation, Worker
 from ..senders import Senders, senders, summary
-from .texts import moment, shortened
+from .texts import lately, parted, shortened
 
 #: On the request: what was looked at once for the whole page.
 _LOOKED = "_sendonce_senders"
@@ -73,24 +74,35 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
         if found is not None and "has" in shown:
             place = shown.index("has") + 1
             shown[place:place] = [_holds(found), _rate(found)]
+        if found is not None and not found.limited and "open" in shown:
+            # Most installations limit no connections: a column of dashes would only be asked about.
+            shown.remove("open")
         return shown
 
     @admin.display(description="state")
     def state(self, obj: Any) -> str:
-        return worker_state(obj.ended, obj.seen, obj.db_now)
+        word = worker_state(obj.ended, obj.seen, obj.db_now)
+        return format_html('<span class="sendonce-{}">{}</span>', word, word)
 
     @admin.display(description="lanes")
     def has(self, obj: Worker) -> str:
         each = obj.sessions_a_lane
-        return f"{obj.lanes:,}" if each == 1 else f"{obj.lanes:,} with up to {each} sessions each"
+        if each == 1:
+            return f"{obj.lanes:,}"
+        lanes = f"{obj.lanes:,} {'lane' if obj.lanes == 1 else 'lanes'}"
+        return format_html(
+            '<span class="sendonce-abreast" title="{}">{}</span>',
+            f"{lanes} with up to {each} sessions each",
+            f"{obj.lanes:,} x {each}",
+        )
 
     @admin.display(description="since")
     def began(self, obj: Worker) -> str:
-        return moment(obj.started)
+        return parted(obj.started)
 
     @admin.display(description="seen")
-    def last(self, obj: Worker) -> str:
-        return moment(obj.seen)
+    def last(self, obj: Any) -> str:
+        return lately(obj.seen, obj.db_now)
 
     @admin.display(description="serves")
     def only(self, obj: Any) -> str:
@@ -98,9 +110,10 @@ class WorkerAdmin(StyledMedia, ReadOnly, admin.ModelAdmin):
             return "everything"
         return f"only {obj.only_name or f'campaign {obj.only_campaign}'}"
 
-    @admin.display(description="sessions")
+    @admin.display(description="limited sessions")
     def open(self, obj: Worker) -> str:
-        held = sorted((obj.sessions or {}).items())
+        # One that signed off closed them, and did not say so again.
+        held = sorted((obj.sessions or {}).items()) if obj.ended is None else []
         return ", ".join(f"{number} by {alias}" for alias, number in held if number) or "-"
 
     @admin.display(description="note")

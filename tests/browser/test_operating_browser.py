@@ -165,6 +165,43 @@ def test_a_paused_transport_is_found_and_tried(open_page: Callable[..., Page]) -
     assert TransportPause.objects.filter(probe_at__lt=later).exists()
 
 
+def test_senders_fit_a_desk_and_a_phone(open_page: Callable[..., Page], spring: Campaign) -> None:
+    now = timezone.now()
+    WorkerFactory.create(host="vm", pid=7, lanes=2, sessions_a_lane=4, sessions={"default": 3})
+    WorkerFactory.create(host="h" * 80, note=LONG, seen=now - timedelta(minutes=4))
+    WorkerFactory.create(only_campaign=spring.pk, ended=now, seen=now - timedelta(days=2))
+    page = open_page(StaffFactory.create(superuser=True))
+    page.goto(reverse("admin:sendonce_sending_worker_changelist"))
+    box, rows = page.locator("#changelist-form .results"), page.locator("#result_list tbody tr")
+    inside = "box => box.scrollWidth <= box.clientWidth"
+    assert box.evaluate(inside)
+    # A date and a time: two lines and the padding.
+    assert rows.filter(has_text="vm:7").evaluate("row => row.offsetHeight") < 56
+    weights = [
+        page.locator(f".sendonce-{state}").evaluate("one => getComputedStyle(one).fontWeight")
+        for state in ("lost", "alive", "ended")
+    ]
+    assert weights == ["700", "400", "400"]
+    headings = [
+        name.strip().lower() for name in page.locator("#result_list thead th").all_inner_texts()
+    ]
+    assert too_narrow(page) == []
+    # The phone's width is the last of them.
+    assert box.evaluate(inside)
+    for row in rows.all():
+        labels = row.locator("td").evaluate_all(
+            "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+        )
+        abreast = "lanes x sessions" if "vm:7" in row.inner_text() else "lanes"
+        known = [abreast if name == "lanes" else name for name in headings[2:]]
+        assert [label.strip('"') for label in labels[1:]] == known
+        for cell in row.locator("td").all():
+            place = cell.bounding_box()
+            assert place is not None
+            assert place["x"] + place["width"] <= 390
+    assert flaws(page) == []
+
+
 def test_every_page_is_accessible_and_no_page_scrolls_sideways(
     open_page: Callable[..., Page], spring: Campaign
 ) -> None:

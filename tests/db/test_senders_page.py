@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from sending.admin.texts import moment
 from sending.models import Send, Worker
 from sending.senders import holds, senders
 from subscribers.database_clock import database_time
@@ -43,13 +44,40 @@ def test_what_each_holds_and_how_fast_it_is(superuser_client: Client) -> None:
     for words in (
         "1 sender alive, 8 lanes, about",
         '<td class="field-holds">2</td>',
-        '<td class="field-state">alive</td>',
+        '<span class="sendonce-alive">alive</span>',
         "4 by default",
-        "8 with up to 4 sessions each",
+        'title="8 lanes with up to 4 sessions each">8 x 4</span>',
         "waits for bulk",
     ):
         assert words in text, words
     assert "by bulk" not in text
+
+
+def test_when_it_was_seen_is_told_by_its_age_for_an_hour(superuser_client: Client) -> None:
+    now = timezone.now()
+    seen = now - timedelta(minutes=7)
+    WorkerFactory.create(started=datetime(2026, 11, 30, 4, 31, 12, tzinfo=UTC), seen=seen)
+    text = superuser_client.get(PAGE).content.decode()
+    assert f'title="{moment(seen)}">7 min ago</span>' in text
+    assert ">30 Nov 2026,</span> <span" in text
+    assert ">04:31:12 UTC</span>" in text
+    before = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
+    Worker.objects.update(seen=before)
+    text = superuser_client.get(PAGE).content.decode()
+    assert ">2 Jan 2025,</span> <span" in text
+    assert " ago<" not in text
+
+
+def test_limited_sessions_are_a_column_where_some_sender_has_any(superuser_client: Client) -> None:
+    WorkerFactory.create(ended=timezone.now(), sessions={"default": 7})
+    plain = WorkerFactory.create(sessions={})
+    assert "limited sessions" not in superuser_client.get(PAGE).content.decode().lower()
+    Worker.objects.filter(pk=plain.pk).update(sessions={"bulk": 2})
+    text = superuser_client.get(PAGE).content.decode()
+    assert "limited sessions" in text.lower()
+    assert '<td class="field-open">2 by bulk</td>' in text
+    # It has none any more, whatever it said last.
+    assert "7 by default" not in text
 
 
 def test_when_none_lives_the_command_is_said(superuser_client: Client) -> None:
