@@ -14,6 +14,7 @@ from django.utils.text import capfirst
 
 from subscribers.models import Account
 from subscribers.scoping import as_id
+from subscribers.timezones import zone_named
 
 from .content import TEXTS, ContentError, problems
 from .models import Campaign, Layout
@@ -141,9 +142,9 @@ class CampaignForm(forms.ModelForm):
         for name in ("scheduled_for", "finish_by"):
             when = self.fields.get(name)
             if isinstance(when, ZonedDateTimeField):
-                when.zone = ZoneInfo(self.account.timezone)
+                when.zone = zone = zone_named(self.account.timezone)
                 stored: Any = Campaign._meta.get_field(name)
-                when.help_text = f"Time zone {self.account.timezone}. {stored.help_text}"
+                when.help_text = f"Time zone {zone.key}. {stored.help_text}"
 
     def _find_account(self) -> Account | None:
         if self.instance.pk:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -16,6 +15,7 @@ from django.utils.text import capfirst
 from campaigns.models import Campaign
 from subscribers.models import Account
 from subscribers.scoping import account_ids
+from subscribers.timezones import zone_named
 
 from .alive import NONE_SERVES, without_sender
 from .dashboard import COUNTED, Facts, Held, May, Running, Start, look
@@ -300,7 +300,7 @@ def _sent(campaign: Campaign, counts: dict[str, int], links: Links) -> Row:
 def _local(moment: datetime | None, account: Account) -> str:
     if moment is None:
         return "-"
-    local = timezone.localtime(moment, ZoneInfo(account.timezone))
+    local = timezone.localtime(moment, zone_named(account.timezone))
     return f"{date_format(local, 'j M Y, H:i')} {local.tzname()}"
 
 

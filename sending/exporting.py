@@ -13,6 +13,7 @@ from campaigns.models import Campaign
 from subscribers.exporting import in_chunks
 from subscribers.segments.big_counts import one_snapshot
 from subscribers.tabular.guarding import guard
+from subscribers.timezones import zone_named
 
 from . import counters
 from .answers import said
@@ -26,7 +27,7 @@ SENDS_HEADER = ("address", "status", "why", "last answer", "attempts", "handed o
 def hours_csv(campaign: Campaign) -> Iterator[str]:
     """The report's numbers by hour: by how much each status grew (less what left it), and what was
     told of by event, as one piece. Hours are the account's, with their offset."""
-    zone = ZoneInfo(campaign.account.timezone)
+    zone = zone_named(campaign.account.timezone)
     with one_snapshot():
         counted = (
             ("status", counters.by_hour(campaign.pk)),
@@ -49,7 +50,7 @@ def sends_csv(campaign: Campaign) -> Iterator[bytes]:
 
 
 def _pages(campaign: Campaign) -> Generator[tuple[int, str], None, None]:
-    zone = ZoneInfo(campaign.account.timezone)
+    zone = zone_named(campaign.account.timezone)
     page = io.StringIO(newline="")
     writer = csv.writer(page)
     writer.writerow(SENDS_HEADER)

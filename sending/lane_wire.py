@@ -80,12 +80,12 @@ class OnWire:
                 self._start(trip, *start)
                 continue
             is_quiet = clock.now() - trip.answered_at > QUIET
-            if trip.under_way and is_quiet:
+            # To open a session may take long: not while others may have to be heard.
+            closed = trip.closed if is_quiet or not trip.under_way else []
+            if closed or (trip.under_way and is_quiet):
                 # Perhaps for minutes: what was accepted before waits no longer.
                 self._tell_taken(trip)
                 self.hand.write_so_far(trip.lot)
-            # To open a session may take long, too: not while others may have to be heard.
-            closed = trip.closed if is_quiet or not trip.under_way else []
             if closed:
                 self._open_again(trip, closed)
             elif trip.under_way:

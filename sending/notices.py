@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 from urllib.parse import quote
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
@@ -32,6 +32,7 @@ from campaigns.models import Campaign
 from subscribers.addresses import AddressError, normalize
 from subscribers.conf import conf
 from subscribers.models import Account
+from subscribers.timezones import zone_named
 
 from . import ledger, notice_texts, sql
 from .brakes import LEAST_BOUNCES, LEAST_COMPLAINTS, judge_rates
@@ -72,7 +73,7 @@ def tell() -> int:
 def _zone(account: Account) -> tzinfo:
     """The account's; UTC where that is none, or not known on this machine."""
     try:
-        return ZoneInfo(account.timezone)
+        return zone_named(account.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo
 
 from django.db.models import Q
 
 from subscribers.addresses import canonical, erased_hashes, lower
 from subscribers.database_clock import database_time
 from subscribers.models import Account, Subscriber
+from subscribers.timezones import zone_named
 
 from .answers import said
 from .models import ArchivedCount, Send
@@ -65,7 +65,7 @@ def person_story(
     person = Subscriber.objects.filter(account=account, email_lower=lower(email)).first()
     rows = _sends(account, email, person, before)
     shown, more = rows[:PAGE], len(rows) > PAGE
-    now, zone = database_time(), ZoneInfo(account.timezone)
+    now, zone = database_time(), zone_named(account.timezone)
     sends = {row.pk: row for row in shown}
     told = [
         _message(chapter, sends[chapter.send], email, now, zone)

@@ -27,7 +27,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FrameType
 from typing import NoReturn
 
 from django.db import connections
@@ -35,13 +34,14 @@ from django.db import connections
 from . import clock
 from .processes_ends import ABANDONED, Next, after, exit_code, wait_before
 from .processes_reports import LARGEST, Totals, decode
-from .stopping import Requests, end_at_once
+from .stopping import SIGNALS, Requests
 
 log = logging.getLogger("sendonce.sender")
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: Seconds between two looks of the parent.
 TICK = 0.1
+#: Seconds after which the parent itself is ended, when it should have killed those that hang.
+LATER = 3.0
 #: Bytes of their output that are read at once.
 _CHUNK = 65536
 
@@ -129,15 +129,9 @@ class Supervisor:
 
     def handle_signals(self) -> None:
         """End on SIGTERM, SIGINT and SIGHUP from now on; a second one kills them all."""
-        for number in SIGNALS:
-            signal.signal(number, self._on_signal)
+        self.signals.hear(self._patience + LATER, self._kill)
         # Who started us may have told the system to forget the children of its children.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.signals.is_second():
-            self._kill()
-            end_at_once(number)
 
     def run(self, watch: Callable[[Totals], None]) -> int:
         """Until all have ended for good; the exit code. ``watch`` is called ten times a second."""
@@ -190,8 +184,9 @@ class Supervisor:
                     self._again(process, lived=0.0, why=f"not started: {error}")
 
     def _start(self, process: _Process) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # what a shell has closed
+                stream.flush()
         first = not self._up
         with _signals_held():
             pid = os.fork()

@@ -5,6 +5,7 @@ Log lines print above the bar, because both go through one ``rich`` console.
 
 from __future__ import annotations
 
+import contextlib
 import io
 from types import TracebackType
 from typing import Any, cast
@@ -79,7 +80,8 @@ class Bar(Display):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._live.stop()
+        with contextlib.suppress(OSError):  # its terminal may be gone
+            self._live.stop()
 
     def present(self, figures: Figures) -> None:
         now = clock.now()

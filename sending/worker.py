@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
 
 from django.db import connections
 
@@ -20,7 +18,7 @@ from .heartbeat import Heartbeat
 from .lanes import Lane
 from .ready import Ready, Shares
 from .shared import Shared
-from .stopping import Requests, end_at_once
+from .stopping import EXIT_ABANDONED, Requests, end_at_once
 from .upkeep import Upkeep
 
 log = logging.getLogger("sendonce.sender")
@@ -29,7 +27,6 @@ log = logging.getLogger("sendonce.sender")
 LAST_WRITES = 10.0
 #: And how long it then waits for its threads to notice.
 LAST_WORDS = 3.0
-EXIT_ABANDONED = 5
 
 
 class Sender:
@@ -86,6 +83,7 @@ class Sender:
             extra={
                 "event": "sender_started",
                 "worker": self.shared.worker_id,
+                "pid": os.getpid(),
                 "lanes": len(self.lanes),
                 "sessions_at_most": len(self.lanes)
                 * min(self.shared.sessions, self.shared.lot_limit),
@@ -111,6 +109,9 @@ class Sender:
     def stop(self) -> None:
         """Stop claiming, let the messages on the wire finish, give back the rest, sign off."""
         shared = self.shared
+        ended = threading.Event()
+        # First: a log that nobody reads any more keeps whoever writes to it.
+        threading.Thread(target=self._end_anyway, args=(ended,), daemon=True).start()
         log.info(
             "finishing what is on the wire",
             extra={"event": "sender_stopping", "worker": shared.worker_id},
@@ -118,8 +119,6 @@ class Sender:
         shared.stopping.set()
         shared.wake()
         self.upkeep.imports.terminate()
-        ended = threading.Event()
-        threading.Thread(target=self._end_anyway, args=(ended,), daemon=True).start()
         shared.ready.wake()
         self.dispatcher.join(5.0)
         waiting = shared.ready.drain()
@@ -154,11 +153,9 @@ class Sender:
             return
         self.shared.abandon.set()
         if not ended.wait(LAST_WORDS):
-            log.error(
-                "ended without the database: rows on the wire will be in doubt",
-                extra={"event": "sender_abandoned", "worker": self.shared.worker_id},
-            )
-            os._exit(EXIT_ABANDONED)
+            # Who hangs may have the log's lock.
+            said = "ended without the database: rows on the wire will be in doubt"
+            end_at_once(EXIT_ABANDONED, "sender_abandoned", said, worker=self.shared.worker_id)
 
     def _await_lanes(self) -> None:
         """Up to the grace for the messages on the wire; then those are in doubt."""
@@ -175,14 +172,7 @@ class Sender:
             if lane.is_alive() and lot is not None:
                 lane.hand.conclude(lot, "the sender was stopped")
 
-    def handle_signals(self) -> None:
+    def handle_signals(self, within: float) -> None:
         """Stop on SIGTERM, SIGINT and SIGHUP from now on; a second one, later than the first by
-        more than a second, ends the process."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        # Plain values: a handler that logs or takes a lock, as an Event does, can wait for ever
-        # for what it has interrupted.
-        if self.signals.is_second():
-            end_at_once(number)
+        more than a second, ends the process, and so do ``within`` seconds."""
+        self.signals.hear(within)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django import forms
 
 from subscribers.models import Account
+from subscribers.timezones import zone_named
 
 from ..digest import digest
 from ..forms import ZonedDateTimeField
@@ -54,8 +54,8 @@ class ApproveForm(forms.Form):
         self.now = now
         when = self.fields["scheduled_for"]
         assert isinstance(when, ZonedDateTimeField)
-        when.zone = ZoneInfo(account.timezone)
-        when.help_text = f"Time zone {account.timezone}."
+        when.zone = zone = zone_named(account.timezone)
+        when.help_text = f"Time zone {zone.key}."
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from subscribers.models import Membership, Subscriber
 from subscribers.suppression import suppressed_among
+from subscribers.timezones import zone_named
 
 from .. import audience
 from ..content import CompiledContent
@@ -98,7 +98,7 @@ class Timing:
 
 def timing(campaign: Campaign, report: Report, moment: datetime | None, now: datetime) -> Timing:
     """``moment`` None: at once. Pure, but for the campaign's account."""
-    zone = ZoneInfo(campaign.account.timezone)
+    zone = zone_named(campaign.account.timezone)
     duration = report.duration
     starts = moment or now
     ends = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +14,7 @@ from django.utils.text import capfirst
 from subscribers.database_clock import database_time
 from subscribers.models import Subscriber
 from subscribers.scoping import as_id
+from subscribers.timezones import zone_named
 
 from .. import audience, hooks, lifecycle, preflight
 from ..errors import CampaignError, NotAgreed, PreflightFailed, WrongState
@@ -108,7 +108,7 @@ class ApprovePages(VerbAdmin):
         if error is not None:
             return self._approval_refused(request, campaign, form, error)
         assert campaign.scheduled_for is not None
-        zone = ZoneInfo(campaign.account.timezone)
+        zone = zone_named(campaign.account.timezone)
         at_once = "at once" if hooks.has_sender() else "as soon as a sender runs"
         starts = f"at {both(campaign.scheduled_for, zone)}" if moment else at_once
         self.message_user(request, f"{campaign}: approved. It starts {starts}.", messages.SUCCESS)
@@ -175,7 +175,7 @@ class ApprovePages(VerbAdmin):
         report: Report | None = None,
         note: str = "",
     ) -> TemplateResponse:
-        zone = ZoneInfo(campaign.account.timezone)
+        zone = zone_named(campaign.account.timezone)
         now = form.now
         _, planned, has_passed = approve_page.moment_at_first(campaign, now)
         moment = form.moment() if form.is_bound else planned

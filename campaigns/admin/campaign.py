@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -16,6 +15,7 @@ from subscribers.audit import record
 from subscribers.models import Account, AttributeDefinition
 from subscribers.scoping import AccountFilter, ScopedAdmin
 from subscribers.templatetags.sendonce_numbers import thousands
+from subscribers.timezones import zone_named
 
 from .. import composing
 from ..deleting import delete, is_deletable
@@ -245,7 +245,7 @@ class CampaignAdmin(
 
 
 def _moment(campaign: Campaign, moment: datetime | None) -> str:
-    return both(moment, ZoneInfo(campaign.account.timezone)) if moment else "-"
+    return both(moment, zone_named(campaign.account.timezone)) if moment else "-"
 
 
 def _moments_shown(of: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin
 from django.db import transaction
@@ -13,6 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from subscribers.admin import NothingOverwritten, StyledMedia
 from subscribers.audit import record
 from subscribers.scoping import AccountFilter, ScopedAdmin
+from subscribers.timezones import zone_named
 
 from ..images import NotStored, can_read, public_path, public_url, remove, snippets, storing
 from ..library_forms import ImageForm, NewImageForm
@@ -118,7 +118,7 @@ class ImageAdmin(StyledMedia, RefusingAdmin, NothingOverwritten, AccountFirst, S
         if obj is None:
             context["can_read"] = can_read()
         else:
-            zone = ZoneInfo(obj.account.timezone)
+            zone = zone_named(obj.account.timezone)
             context.update(
                 public_url=public_url(obj),
                 public_path=public_path(obj),

@@ -10,6 +10,7 @@ from django.utils.formats import date_format
 from subscribers.admin.shown import moment as shown
 from subscribers.admin.shown import zone_name
 from subscribers.models import Account
+from subscribers.timezones import zone_named
 
 DAY, TIME = "j F Y", "H:i"
 
@@ -27,4 +28,4 @@ def both(moment: datetime, zone: ZoneInfo) -> str:
 
 def in_zone(moment: datetime, account: Account) -> str:
     """For a list: ``30 Nov 2026, 20:15 CET``, in the account's time zone."""
-    return shown(moment, ZoneInfo(account.timezone))
+    return shown(moment, zone_named(account.timezone))

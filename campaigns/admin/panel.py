@@ -10,6 +10,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.text import capfirst
 
+from subscribers.timezones import zone_named
+
 from .. import hooks, lifecycle
 from ..models import Campaign
 from .moments import both
@@ -56,7 +58,7 @@ class CampaignPanel(VerbAdmin):
     def panel(self, request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
         """``campaign`` must be as the database has it, with its account."""
         permissions = self.permissions_on(request, campaign)
-        zone = ZoneInfo(campaign.account.timezone)
+        zone = zone_named(campaign.account.timezone)
         verbs = offered(campaign.status, permissions)
         may_edit = self.has_change_permission(request, campaign)
         draft = campaign.status == Status.DRAFT

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+
+from subscribers.timezones import zone_named
 
 from .facts import Facts
 from .findings import Finding
@@ -104,5 +105,5 @@ def later(start: datetime, seconds: float) -> datetime | None:
 
 def moment(when: datetime, zone: str) -> str:
     """``2 July 2026, 10:00 (Europe/Paris)``."""
-    local = when.astimezone(ZoneInfo(zone))
+    local = when.astimezone(zone_named(zone))
     return f"{local.day} {local:%B %Y, %H:%M} ({zone})"

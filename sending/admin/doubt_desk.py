@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -18,6 +17,7 @@ from django.utils.text import Truncator
 from campaigns.models import Campaign
 from subscribers.database_clock import database_time
 from subscribers.scoping import account_ids, as_id, visible
+from subscribers.timezones import zone_named
 
 from .. import doubt, doubt_decisions, doubt_desk
 from ..doubt_advice import (
@@ -63,7 +63,7 @@ class Scope:
     def zone(self) -> Any:
         if self.campaign is None:
             return timezone.get_current_timezone()
-        return ZoneInfo(self.campaign.account.timezone)
+        return zone_named(self.campaign.account.timezone)
 
     @property
     def is_canceled(self) -> bool:
@@ -265,7 +265,7 @@ def _shown(one: doubt_desk.Doubtful, may_resolve: bool) -> dict[str, Any]:
         "campaign": campaign,
         "key": campaign.pk if campaign else SINGLE,
         "name": str(campaign) if campaign else "Single messages",
-        "zone": ZoneInfo(campaign.account.timezone) if campaign else None,
+        "zone": zone_named(campaign.account.timezone) if campaign else None,
         "rows": one.rows,
         "more": one.more,
         "since": one.since,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -25,6 +24,7 @@ from subscribers.scoping import (
     account_ids,
     as_id,
 )
+from subscribers.timezones import zone_named
 
 from .. import doubt, doubt_decisions, waits
 from ..models import DeliveryEvent, Send
@@ -270,7 +270,7 @@ class SendAdmin(
                 is_replayed=bool(
                     obj.settle_at and obj.replay_until and obj.replay_until > timezone.now()
                 ),
-                zone=ZoneInfo(obj.account.timezone),
+                zone=zone_named(obj.account.timezone),
             )
         return super().render_change_form(request, context, add, change, form_url, obj)
 

@@ -17,6 +17,7 @@ from subscribers.admin_urls import url_if_any
 from subscribers.models import Account, AuditEvent, Subscriber
 from subscribers.scoping import account_ids, as_id, visible
 from subscribers.suppressing.standing import entries_against, hindrances
+from subscribers.timezones import zone_named
 
 from .. import person_search, why_not
 from ..models import Send
@@ -99,7 +100,7 @@ class Stories(OperatingPages):
             before=as_id(request.GET.get("before", "")),
             until=read_mark(request.GET.get("until", "")),
         )
-        zone = ZoneInfo(account.timezone)
+        zone = zone_named(account.timezone)
         sees_campaigns = request.user.has_perm(f"{Campaign._meta.app_label}.view_campaign")
         older = ""
         if told.next is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.admin.utils import quote
@@ -15,6 +14,7 @@ from subscribers.admin_urls import url_if_any
 from subscribers.database_clock import database_time
 from subscribers.models import Account
 from subscribers.scoping import account_ids, visible
+from subscribers.timezones import zone_named
 
 from ..alive import served
 from ..limits import slow_downs
@@ -117,7 +117,7 @@ class Transports(OperatingPages):
         told = [
             {
                 "campaign": brake.campaign,
-                "zone": ZoneInfo(brake.campaign.account.timezone),
+                "zone": zone_named(brake.campaign.account.timezone),
                 "url": self._url_of(request, Campaign, brake.campaign.pk),
                 "health": brake.health,
                 "counts": [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin
 from django.contrib.admin.exceptions import NotRegistered
@@ -14,6 +13,7 @@ from campaigns.admin.verbs import VerbAdmin, offered
 from campaigns.models import Campaign
 from subscribers.admin_urls import site_of, url_if_any
 from subscribers.scoping import visible
+from subscribers.timezones import zone_named
 
 from ..models import Send
 
@@ -42,7 +42,7 @@ class CampaignPages(admin.ModelAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "campaign": campaign,
-            "zone": ZoneInfo(campaign.account.timezone),
+            "zone": zone_named(campaign.account.timezone),
             "subtitle": str(campaign),
             "media": self.media,
             "may_resolve": request.user.has_perm(f"{self.opts.app_label}.resolve_doubt"),

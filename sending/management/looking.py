@@ -21,6 +21,8 @@ class LookingCommand(BaseCommand):
 
     def show(self, lines: Iterable[str]) -> None:
         """Print them, as far as somebody reads: what the command found out stays its exit code."""
+        if getattr(self.stdout, "_out", self.stdout) is None:  # a shell has closed it
+            return
         with while_it_is_read(self.stdout):
             for line in lines:
                 self.stdout.write(line)

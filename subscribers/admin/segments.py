@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -35,6 +34,7 @@ from ..scoping import (
 from ..segments.chart import draw
 from ..segments.members import delete, hold_to_delete
 from ..segments.numbers import PERIODS, history, latest_changes, numbers, present_in, sample
+from ..timezones import zone_named
 from .confirming import confirmation
 from .meanwhile import NothingOverwritten
 from .parts import CHUNK, AddressSearch, SortingChangeList, StyledMedia, staff_name
@@ -132,7 +132,7 @@ class SegmentAdmin(StyledMedia, NothingOverwritten, SegmentPeople, ScopedAdmin):
     def _people_context(self, request: HttpRequest, segment: Segment) -> dict[str, Any]:
         unit = request.GET.get("by", "")
         unit = unit if unit in PERIODS else "day"
-        zone = ZoneInfo(segment.account.timezone)
+        zone = zone_named(segment.account.timezone)
         moves = history(segment, unit, zone, timezone.now())
         app = self.opts.app_label
         # Names of people are for those who may see people.

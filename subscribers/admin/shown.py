@@ -7,13 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import DateTimeField, Field, ForeignKey, ManyToManyField, Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.formats import date_format
+
+from ..timezones import zone_named
 
 NONE = "-"
 
@@ -38,7 +39,7 @@ def zone_of(obj: Any, lookup: str) -> tzinfo:
         for name in lookup.removesuffix("_id").split("__"):
             obj = getattr(obj, name, None)
     zone = getattr(obj, "timezone", None)
-    return ZoneInfo(zone) if zone else UTC
+    return zone_named(zone) if zone else UTC
 
 
 class ShownFields(admin.ModelAdmin):

@@ -37,6 +37,7 @@ from ..suppression import (
 from ..tabular import BadRecord, ImportRefused, Options, Record, RowError, open_table
 from ..tabular.columns import email_place, fold
 from ..tabular.guarding import unguard
+from ..timezones import zone_named
 from .standing import is_live
 
 Reason = Suppression.Reason
@@ -152,7 +153,7 @@ class _Reading:
         self.account = account
         self.default = default
         self.evidence = evidence
-        self.zone = ZoneInfo(account.timezone) if account else ZoneInfo("UTC")
+        self.zone = zone_named(account.timezone) if account else ZoneInfo("UTC")
 
     def chunks(
         self,

@@ -52,3 +52,23 @@ def test_a_reader_that_has_seen_enough_is_no_error(
     assert words in done.stderr
     assert "Pipe" not in done.stderr
     assert bool(done.stderr) == bool(words)
+
+
+@pytest.mark.parametrize("command", ["sender_status", "ledger"])
+@pytest.mark.parametrize(
+    ("output", "code", "words"), [(">&-", 0, ""), (">/dev/full", 2, "The output can't be written")]
+)
+def test_an_output_that_takes_nothing_is_no_ledger_that_does_not_add_up(
+    command: str, output: str, code: int, words: str, environ: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {output}', "sh", sys.executable, str(ROOT / "manage.py"), command],
+        cwd=ROOT,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert words in done.stderr

@@ -189,6 +189,34 @@ def test_one_that_opens_again_into_silence_keeps_the_others_waiting_for_a_moment
     assert_has_nothing(lane)
 
 
+@pytest.mark.parametrize("gathered", [1, SESSIONS])
+def test_what_was_accepted_is_written_before_all_sessions_are_opened_again(
+    gathered: int,
+    lane: Lane,
+    relay: Relay,
+    gathering: Gathering,
+    sends: list[Send],
+    way: str,
+) -> None:
+    """Which may take as long as the relay's time-outs are."""
+    gathering.size = gathered
+    lane.shared.sessions = gathered
+    seen: list[int] = []
+
+    def greeting(number: int) -> str:
+        if number == gathered + 1:
+            seen.append(statuses(sends).count("sent"))
+            connections.close_all()
+        return GREETING
+
+    relay.greeting = greeting
+    with through(relay.port, messages_per_connection=2, **WAYS[way][1]):
+        assert lane.step(timeout=0)
+    assert seen == [2 * gathered]
+    assert_each_once(relay, sends)
+    assert_has_nothing(lane)
+
+
 def test_no_more_are_opened_again_than_there_are_messages(
     lane: Lane, relay: Relay, campaign: Campaign, way: str
 ) -> None:

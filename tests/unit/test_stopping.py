@@ -48,11 +48,13 @@ def test_the_last_words_wait_for_no_reader(is_read: bool) -> None:
                 while os.write(writing, b"x" * 65536):
                     pass
             os.set_blocking(writing, True)
-        code = "from sending.stopping import end_at_once; end_at_once(15)"
+        code = (
+            "from sending.stopping import end_at_once; end_at_once(143, 'e', 'the end', signal=15)"
+        )
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, stderr=log, stdin=subprocess.DEVNULL, timeout=60
         )
         log.close()
         said = read.read()
     assert done.returncode == 128 + 15
-    assert said.count(b"ERROR ended_at_once signal=15 ") == is_read
+    assert said.count(b'ERROR e signal=15 "the end"') == is_read

@@ -21,7 +21,8 @@ from sending.import_runner import LAST_BATCH
 from sending.processes import NotAlone, Supervisor, Tie
 from sending.processes_reports import Reporter
 from sending.shared import Abandoned
-from sending.worker import EXIT_ABANDONED, LAST_WORDS, LAST_WRITES, Sender
+from sending.stopping import EXIT_ABANDONED
+from sending.worker import LAST_WORDS, LAST_WRITES, Sender
 from subscribers.conf import conf
 
 #: Exit codes; 0 is drained or stopped by a signal with everything accounted for.
@@ -124,6 +125,9 @@ class Command(BaseCommand):
             raise
 
     def handle(self, **options: Any) -> None:
+        if options["patience"] and not options["drain"]:
+            said = "--patience is for --drain: without that a sender waits for all retries"
+            raise CommandError(said, returncode=EXIT_USAGE)
         display = progress.choose(self.stdout, live=not options["no_progress"])
         logs.configure(display.stream, level=self._level(options["verbosity"]))
         if options["processes"] == 1:
@@ -146,7 +150,7 @@ class Command(BaseCommand):
             campaign_id=options["campaign"],
             patience=options["patience"],
         )
-        sender.handle_signals()
+        sender.handle_signals(_within())
         if tie is not None:
             tie.hear_signals()
         self._look(options, first=tie is None or tie.first)
@@ -165,6 +169,8 @@ class Command(BaseCommand):
                 sender.run(watch=watch)
         except Abandoned as error:
             raise CommandError(str(error), returncode=EXIT_ABANDONED) from error
+        finally:
+            sender.signals.over()
 
     def _look(self, options: dict[str, Any], *, first: bool) -> None:
         """At the database, before anything is sent. Only the ``first`` of several processes tells
@@ -207,18 +213,26 @@ class Command(BaseCommand):
                 options["processes"],
                 work,
                 drain=options["drain"],
-                patience=conf.GRACE + LAST_WRITES + LAST_WORDS + LAST_BATCH + SLACK,
+                patience=_within(),
                 print_line=display.stream.write if display.draws else None,
             )
         except NotAlone as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error
         supervisor.handle_signals()
-        with display:
-            return supervisor.run(watch=display.show)
+        try:
+            with display:
+                return supervisor.run(watch=display.show)
+        finally:
+            supervisor.signals.over()
 
     @staticmethod
     def _level(verbosity: int) -> str:
         return {0: "WARNING", 1: "INFO"}.get(verbosity, "DEBUG")
+
+
+def _within() -> float:
+    """Seconds in which a sender that was told to end has ended, whatever it waits for."""
+    return conf.GRACE + LAST_WRITES + LAST_WORDS + LAST_BATCH + SLACK
 
 
 def _whole(least: int, most: int | None = None) -> Any:
