@@ -219,6 +219,10 @@ class Lane(threading.Thread):
         if lot.carried:
             self.hand.written(lot, handed.became, ahead.session)
         self._handed(ahead.lot, list(ahead.lot.rows.values()), handed, ahead.asked_at)
+        with self.hand.lock:
+            # The others have gone back already. To return them once more would wait for the gate
+            # of whoever decides about their campaign, and all lanes may wait there.
+            ahead.lot.rows = {row.id: row for row in ahead.lot.unstarted}
         is_over = bool(lot.unstarted) or shared.brake.urgent or shared.stopping.is_set()
         if is_over or not ahead.lot.unstarted:
             self.hand.turn_back()

@@ -98,7 +98,7 @@ def test_a_worker_is_what_sender_status_says(
     now = timezone.now()
     worker = WorkerFactory.create(**{name: now - ago for name, ago in fields.items()})
     page = superuser_client.get(url(Worker, "changelist")).content.decode()
-    assert f'<td class="field-state">{state}</td>' in page
+    assert f'<span class="sendonce-{state}">{state}</span>' in page
     assert superuser_client.get(url(Worker, "change", worker.pk)).status_code == 200
     facts = {fact.id: fact.state for fact in sending_status.workers(database_time())}
     assert facts[worker.pk] == state

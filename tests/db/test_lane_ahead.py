@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
 
 from campaigns import lifecycle
+from campaigns.gate import key
 from campaigns.models import Campaign
 from sending import desks, handover, lot
 from sending.answers import Answer, Stage
@@ -35,13 +38,17 @@ def campaign() -> Campaign:
     return campaign_to(0)
 
 
-@pytest.fixture
-def sends(lane: Lane, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Send]]:
-    """Rows of two and a half lots wait, for a relay that is slow enough."""
+def be_far(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lot, "FAR", 0.0)
     lane.size.size = lane.size.limit = LOT
     lane.size.seconds_each = 0.001
     lane.shared.limits.refresh()  # there are none
+
+
+@pytest.fixture
+def sends(lane: Lane, campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Send]]:
+    """Rows of two and a half lots wait, for a relay that is slow enough."""
+    be_far(lane, monkeypatch)
     made = [row(campaign, "claimed") for _ in range(10)]
     give(lane, *made)
     yield made
@@ -165,6 +172,28 @@ def test_a_pause_of_the_campaign_lets_nothing_more_be_handed_over(
         pass
     assert len(recipients(relay)) == LOT, "what had been handed over when pause returned"
     assert [status_of(send) for send in sends] == ["sent"] * 4 + ["queued"] * 6
+    assert_has_nothing(lane)
+
+
+def test_a_gate_that_is_held_keeps_no_lane_that_hands_over_meanwhile(
+    lane: Lane, relay: Sink, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is only claimed goes back without the gate, and once."""
+    be_far(lane, monkeypatch)
+    held = campaign_to(0)
+    of = [campaign] * 2 + [held] * 2 + [campaign] * 2
+    sends = [row(one, "claimed") for one in of]
+    give(lane, *sends)
+    late = threading.Timer(20, lane.shared.abandon.set)  # else it would wait for ever
+    late.start()
+    with closing(connection.copy()) as staff:
+        staff.cursor().execute("SELECT pg_advisory_lock(%s)", [key(held.pk)])
+        while lane.step(timeout=0):
+            pass
+    late.cancel()
+    assert [status_of(send) for send in sends] == ["sent"] * 2 + ["queued"] * 2 + ["sent"] * 2
+    assert_back(*sends[2:4])
+    assert len(recipients(relay)) == 4
     assert_has_nothing(lane)
 
 
