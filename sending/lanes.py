@@ -180,6 +180,8 @@ class Lane(threading.Thread):
             self.hand.look_ahead(ahead)
             ahead.messages = self._compose(self._trusted(rows), over)
             rows = [r for r in rows if r.id in ahead.messages]
+            with self.hand.lock:
+                following.rows = {r.id: r for r in rows}  # of the others nothing is left to do
             if rows:
                 ahead.ticket = self.shared.desks.lay(
                     rows, over, lot.carried, self.size.patience(len(lot.unstarted))

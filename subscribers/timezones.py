@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -17,14 +18,14 @@ def timezone_names() -> tuple[str, ...]:
     return tuple(sorted(available_timezones()))
 
 
-def zone_named(name: str) -> ZoneInfo:
-    """The zone of the IANA database of that name; UTC where it is not known. What is stored was
-    checked, but the machine's database changes: Debian's packages have lost zones such as
-    US/Pacific."""
-    try:
-        return ZoneInfo(name)
-    except _UNKNOWN:
-        return ZoneInfo("UTC")
+def zone_named(*names: str) -> ZoneInfo:
+    """The first zone of these names that the IANA database knows; UTC where it knows none. What is
+    stored was checked, but the machine's database changes: Debian's packages have lost zones such
+    as US/Pacific."""
+    for name in names:
+        with contextlib.suppress(*_UNKNOWN):
+            return ZoneInfo(name)
+    return ZoneInfo("UTC")
 
 
 def validate_timezone(name: str) -> None:

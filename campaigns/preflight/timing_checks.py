@@ -105,5 +105,6 @@ def later(start: datetime, seconds: float) -> datetime | None:
 
 def moment(when: datetime, zone: str) -> str:
     """``2 July 2026, 10:00 (Europe/Paris)``."""
-    local = when.astimezone(zone_named(zone))
-    return f"{local.day} {local:%B %Y, %H:%M} ({zone})"
+    known = zone_named(zone)
+    local = when.astimezone(known)
+    return f"{local.day} {local:%B %Y, %H:%M} ({known.key})"

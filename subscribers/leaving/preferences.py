@@ -23,6 +23,7 @@ from ..joining.limits import Verdict
 from ..languages import language_of
 from ..models import Membership, MembershipChange, Subscriber
 from ..pages import about, page
+from ..timezones import zone_named
 from ..tokens import Token
 from .address_change import ask, leave_everything
 from .farewell import farewell
@@ -167,13 +168,7 @@ def _source(request: HttpRequest, campaign_id: int | None = None) -> str:
 
 
 def _zone(person: Subscriber) -> ZoneInfo:
-    for name in (person.timezone, person.account.timezone):
-        try:
-            if name:
-                return ZoneInfo(name)
-        except (KeyError, ValueError, OSError):  # a zone that this machine does not know
-            continue
-    return ZoneInfo("UTC")
+    return zone_named(person.timezone, person.account.timezone)
 
 
 def _paused_until(person: Subscriber) -> date | None:

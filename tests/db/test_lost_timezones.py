@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from django.test import Client
 
 from campaigns.models import Campaign
+from campaigns.preflight.timing_checks import moment
 from sending.models import Send
 from subscribers.models import Account, Segment, Subscriber
 from subscribers.timezones import zone_named
@@ -51,3 +54,16 @@ def test_a_form_with_such_a_zone_is_refused_and_shown_again(
     assert "<script>" not in answer.content.decode().replace("<script src", "")
     account.refresh_from_db()
     assert account.timezone != name
+
+
+def test_a_moment_names_the_zone_that_it_is_told_in(superuser_client: Client) -> None:
+    when = datetime(2026, 7, 2, 8, 0, tzinfo=UTC)
+    assert moment(when, "Europe/Paris") == "2 July 2026, 10:00 (Europe/Paris)"
+    assert moment(when, "Mars/Olympus") == "2 July 2026, 08:00 (UTC)"
+    tenant = Tenant()
+    Account.objects.update(timezone="Mars/Olympus")
+    person = tenant.rows[Subscriber][0]
+    story = superuser_client.get(
+        f"{url(Send, 'story')}?q={person.email}&account={tenant.account.pk}"
+    )
+    assert "times are of UTC." in story.content.decode()
