@@ -50,7 +50,9 @@ def relay(tmp_path: Path) -> Iterator[Sink]:
 
 @pytest.fixture
 def lane(relay: Sink, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lane]:
-    monkeypatch.setattr(lot, "FAR", math.inf)  # whatever this machine's pace
+    # Whatever this machine's pace: it is not far away, and its lots do not shrink.
+    monkeypatch.setattr(lot, "FAR", math.inf)
+    monkeypatch.setattr(lot, "TARGET_SECONDS", 1e6)
     shared = Shared(
         lanes=1, lot_limit=20, lease=LEASE, margin=10, freshness=5, doubt_wait=600, poll=1
     )  # fmt: skip
